@@ -1,0 +1,43 @@
+"""What a connector streams: batches of one table's rows (design section 5).
+
+Both forms must yield the same JSON values for the same rows; a connector chooses per table.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class RowBatch:
+    """Rows as mappings from column name to value; the Engine's encoder writes them."""
+
+    table: str
+    rows: Sequence[Mapping[str, object]] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedBatch:
+    """Rows already rendered: compact JSON objects joined by single commas, in UTF-8."""
+
+    table: str
+    data: bytes = field(repr=False)
+    row_count: int
+
+
+Batch: TypeAlias = RowBatch | EncodedBatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRequest:
+    """What one connector is asked for.
+
+    ``tables`` maps each table, as the snapshot spells it, to its fields in the order they are to be
+    written; ``filters`` maps table to field to the host's own condition, and names asked tables
+    only. ``max_batch_bytes`` is what a batch should not exceed unless a single row does.
+    """
+
+    config_name: str
+    tables: Mapping[str, tuple[str, ...]]
+    filters: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)
+    max_batch_bytes: int = 1024 * 1024

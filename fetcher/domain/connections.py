@@ -1,0 +1,81 @@
+"""A connection: how to reach one database that somebody else owns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from fetcher.domain.ids import ConnectionId
+from fetcher.domain.json_values import JsonObject
+
+
+class SourceType(StrEnum):
+    """The databases of the API (spec datasources 1.1; ``SQLITE``: design section 8)."""
+
+    POSTGRESQL = "POSTGRESQL"
+    MYSQL = "MYSQL"
+    ORACLE = "ORACLE"
+    SQL_SERVER = "SQL_SERVER"
+    MONGODB = "MONGODB"
+    SQLITE = "SQLITE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsSettings:
+    """TLS as the caller asked for it; certificates and key are PEM text."""
+
+    mode: str
+    ca: str = field(default="", repr=False)
+    cert: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """One record of the connection store (spec rest-api 12.2).
+
+    ``password_encrypted`` is the stored text of spec worker-and-events 5.1 under
+    ``encryption_key_version``; the plain password never stands in a record.
+    ``host``, ``port`` and ``username`` are empty or 0 where the type has no use for them (SQLITE).
+    """
+
+    id: ConnectionId
+    config_name: str
+    type: SourceType
+    host: str
+    port: int
+    database_name: str
+    username: str
+    password_encrypted: str = field(repr=False)
+    encryption_key_version: str
+    created_at: datetime
+    updated_at: datetime
+    product_name: str = ""
+    schema: str | None = None
+    tls: TlsSettings | None = None
+    metadata: JsonObject = field(default_factory=dict)
+    deleted_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionQuery:
+    """A page of live connections: newest first unless ``ascending``."""
+
+    product_name: str | None = None
+    type: str | None = None
+    host: str | None = None
+    database_name: str | None = None
+    created_from: datetime | None = None
+    created_until: datetime | None = None
+    """Half-open: records of exactly this instant are left out."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """Dotted path below ``metadata`` to the text that must stand there."""
+    ascending: bool = False
+    page: int = 1
+    limit: int = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionPage:
+    items: tuple[Connection, ...]
+    total: int

@@ -1,0 +1,93 @@
+"""The errors that cross our own boundaries.
+
+``PortError`` is what an adapter raises, ``FetcherError`` what a use case refuses with. Each carries
+a stable code; neither carries a foreign exception's text, cause or context.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from fetcher.domain.ids import JobId
+
+
+class PortError(Exception):
+    """An outside part failed. ``code`` is stable; ``str`` is fixed text without secrets."""
+
+    code = "port_error"
+
+
+class PortUnavailable(PortError):
+    """Down, unreachable, refused or too slow: worth another try later."""
+
+    code = "unavailable"
+
+
+class Unroutable(PortError):
+    """The broker has no queue for the message: it was returned."""
+
+    code = "unroutable"
+
+
+class DuplicateActiveJob(PortError):
+    """An active job with the same request hash exists."""
+
+    code = "duplicate_active_job"
+
+
+class DuplicateConfigName(PortError):
+    """A live connection with the same config name exists."""
+
+    code = "duplicate_config_name"
+
+
+class ObjectNotFound(PortError):
+    """No object lies under this key."""
+
+    code = "object_not_found"
+
+
+class RecordCorrupt(PortError):
+    """A stored record cannot be read as what it should be; names the field, never its value."""
+
+    code = "record_corrupt"
+
+
+class StartRefused(Exception):
+    """The process must not start: ``problems`` names each setting with its rule."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = tuple(problems)
+
+
+class FetcherError(Exception):
+    """A use case refuses. ``code`` and ``title`` are the Wire's (spec rest-api 6.2).
+
+    ``message`` may name what the caller sent, and nothing else.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        title: str,
+        message: str,
+        *,
+        fields: Mapping[str, str] | None = None,
+        entity_type: str | None = None,
+        retry_after_seconds: float | None = None,
+        error_code: str | None = None,
+        details: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.title = title
+        self.message = message
+        self.fields = dict(fields) if fields else {}
+        self.entity_type = entity_type
+        self.retry_after_seconds = retry_after_seconds
+        self.error_code = error_code
+        self.details = dict(details) if details else {}
+
+
+class JobNotFound(FetcherError):
+    def __init__(self, job_id: JobId) -> None:
+        super().__init__("FET-1001", "Entity Not Found", f"no job has the id {job_id}")

@@ -1,0 +1,258 @@
+"""A job: one request for fields of up to ten sources, and what became of it.
+
+Times are the record store's clock, in UTC, cut to milliseconds (what MongoDB keeps).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import TypeAlias
+
+from fetcher.domain.ids import JobId
+from fetcher.domain.json_values import JsonObject, JsonScalar
+
+MappedFields: TypeAlias = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""Config name to table to fields, as requested."""
+
+Condition: TypeAlias = Mapping[str, tuple[JsonScalar, ...]]
+"""Operator to its values; the operators are those of :class:`Operator`."""
+
+Filters: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Condition]]]
+"""Config name to table to field to condition."""
+
+
+class Operator(StrEnum):
+    """Filter operators in the order of the request hash (spec rest-api 9.4), then our own two."""
+
+    EQ = "eq"
+    GT = "gt"
+    GTE = "gte"
+    LT = "lt"
+    LTE = "lte"
+    BETWEEN = "between"
+    IN = "in"
+    NIN = "nin"
+    NE = "ne"
+    LIKE = "like"
+    IS_NULL = "is_null"
+    NOT_NULL = "not_null"
+
+
+class JobStatus(StrEnum):
+    PENDING = "pending"
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the job still blocks an identical request (``dedup_active``)."""
+        return self in (JobStatus.PENDING, JobStatus.PROCESSING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """``dataRequest.options`` (design section 6); the defaults are what absence means.
+
+    ``limits`` uses the JSON names of the Engine's limits (spec engine 4.13) and only lowers them.
+    """
+
+    values: str = "compatible"
+    bigint: str = "number"
+    decimals: str = "string"
+    limits: Mapping[str, int | float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFacts:
+    """What the record keeps of a stored result. Sizes count the plain document."""
+
+    path: str
+    hmac: str
+    size_bytes: int
+    row_count: int
+    key_version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureFacts:
+    """Why a job failed, from safe parts only: never a driver's text.
+
+    ``message`` goes through the redaction rules of spec worker-and-events 8.5 before it is built.
+    """
+
+    message: str
+    code: str
+    source: str | None = None
+    stage: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventMark:
+    """The pending terminal event that is written together with the terminal state.
+
+    ``status`` is ``completed`` or ``failed`` (a cancelled job emits ``failed``, design section 4);
+    ``payload`` is the exact body that will be published, ``time`` the event's fixed ``ce-time``.
+    """
+
+    status: str
+    payload: str
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminalOutcome:
+    """One terminal write: exactly one of ``result`` (completed) and ``failure`` (the other two)."""
+
+    status: JobStatus
+    event: EventMark
+    result: ResultFacts | None = None
+    failure: FailureFacts | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """One attempt in the job's history; ``code`` is a failure's code, ``ended_at`` None while it runs."""
+
+    attempt: int
+    owner: str
+    started_at: datetime
+    ended_at: datetime | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One record of the job store (spec rest-api 12.3; the added fields: design section 4)."""
+
+    id: JobId
+    status: JobStatus
+    created_at: datetime
+    mapped_fields: MappedFields
+    request_hash: str
+    filters: Filters = field(default_factory=dict)
+    metadata: JsonObject = field(default_factory=dict)
+    """The caller's metadata. ``error`` is in it only as the API shows it (:attr:`failure`)."""
+    options: JobOptions = field(default_factory=JobOptions)
+    request_id: str = ""
+    """``X-Request-Id`` of the call that created the job: it travels on the work message."""
+    completed_at: datetime | None = None
+    result: ResultFacts | None = None
+    failure: FailureFacts | None = None
+    attempt: int = 0
+    takeovers: int = 0
+    lease_owner: str | None = None
+    lease_token: bytes | None = field(default=None, repr=False)
+    lease_until: datetime | None = None
+    started_at: datetime | None = None
+    due_at: datetime | None = None
+    waiting_reason: str | None = None
+    dispatched_at: datetime | None = None
+    dispatch_seq: int = 0
+    cancel_requested: datetime | None = None
+    event_pending: bool = False
+    attempts: tuple[AttemptRecord, ...] = ()
+    idempotency_key: str | None = None
+
+    @property
+    def product_name(self) -> str:
+        """The product that asked: ``metadata.source``, compared without case (decisions)."""
+        source = self.metadata.get("source")
+        return source.strip().lower() if isinstance(source, str) else ""
+
+
+# --- what the claims of the record store answer -----------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The fencing token of one attempt: whoever cannot show it writes nothing."""
+
+    job_id: JobId
+    token: bytes = field(repr=False)
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    job: Job
+    lease: Lease
+
+
+class ClaimRefusal(StrEnum):
+    """Why a job could not be claimed."""
+
+    UNKNOWN = "unknown"
+    ENDED = "ended"
+    LEASED = "leased"
+    NOT_DUE = "not_due"
+    """It waits (parked, or due for the reaper): the record will be dispatched again."""
+
+
+class LeaseState(StrEnum):
+    HELD = "held"
+    CANCEL_REQUESTED = "cancel_requested"
+    LOST = "lost"
+
+
+class FinishAnswer(StrEnum):
+    """What a terminal write found (design section 4, step 6)."""
+
+    WRITTEN = "written"
+    """Ours: now, or by an earlier try whose answer was lost."""
+    CANCEL_REQUESTED = "cancel_requested"
+    """Refused: the job was asked to stop first. Finish it as cancelled."""
+    SUPERSEDED = "superseded"
+    """Another attempt owns or ended the job: delete our object, write nothing."""
+
+
+class CancelAnswer(StrEnum):
+    UNKNOWN = "unknown"
+    CANCELLED = "cancelled"
+    """Ended at once (it was pending), or it was cancelled already."""
+    REQUESTED = "requested"
+    ENDED = "ended"
+    """Completed or failed before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchClaim:
+    """The right to publish one job's work message for some seconds."""
+
+    job: Job
+    dispatch_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchBacklog:
+    """Pending jobs that were dispatched: all, and those older than the asked age."""
+
+    dispatched: int
+    stale: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventClaim:
+    """The right to publish one job's terminal event for some seconds."""
+
+    job_id: JobId
+    mark: EventMark
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventBacklog:
+    pending: int
+    oldest_seconds: float
+    """Age of the oldest pending event, 0 where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedCursor:
+    """Place in the order of ended jobs: ``completed_at``, then id."""
+
+    completed_at: datetime
+    job_id: JobId

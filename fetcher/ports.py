@@ -1,0 +1,363 @@
+"""What use cases and actors need from outside.
+
+Rules for every port: a method raises :class:`~fetcher.domain.errors.PortUnavailable` when the
+outside is down, refused or slower than the adapter's own deadline, and the named error where one is
+given; it honours cancellation and leaves nothing behind when cancelled. One contract suite a port
+(``tests/contract``) runs over every implementation. An implementation is bound to one tenant's
+resources; no method takes a tenant.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol, TypeAlias
+
+from fetcher_engine import Engine
+
+from fetcher.domain.connections import Connection, ConnectionPage, ConnectionQuery
+from fetcher.domain.ids import ConnectionId, JobId
+from fetcher.domain.jobs import (
+    CancelAnswer,
+    Claimed,
+    ClaimRefusal,
+    DispatchBacklog,
+    DispatchClaim,
+    EndedCursor,
+    EventBacklog,
+    EventClaim,
+    EventMark,
+    FinishAnswer,
+    Job,
+    JobOptions,
+    Lease,
+    LeaseState,
+    TerminalOutcome,
+)
+
+UtcNow: TypeAlias = Callable[[], datetime]
+"""The wall clock, injected: an aware time in UTC."""
+
+
+# --- records --------------------------------------------------------------------------------
+
+
+class ConnectionRecords(Protocol):
+    """Connections. A deleted one is invisible to every method."""
+
+    async def insert(self, connection: Connection) -> None:
+        """Raise DuplicateConfigName when a live connection has the name (decided by the store)."""
+
+    async def get(self, connection_id: ConnectionId) -> Connection | None: ...
+
+    async def find_by_config_names(self, names: Sequence[str]) -> list[Connection]:
+        """Those that exist, sorted by config name; one query however many names."""
+        ...
+
+    async def list_page(self, query: ConnectionQuery) -> ConnectionPage:
+        """Sorted by ``created_at``, then id; ``total`` counts all pages."""
+        ...
+
+
+class JobRecords(Protocol):
+    """Jobs as records: created, read, listed, asked to stop."""
+
+    async def insert(self, job: Job) -> None:
+        """Store a pending job. Raise DuplicateActiveJob when an active one has its hash."""
+
+    async def get(self, job_id: JobId) -> Job | None: ...
+
+    async def find_latest_by_hash(self, request_hash: str, *, within_seconds: float) -> Job | None:
+        """The most recent job with this hash that was created within the window."""
+        ...
+
+    async def find_active_by_hash(self, request_hash: str) -> Job | None: ...
+
+    async def list_ended(
+        self, *, after: EndedCursor | None, limit: int, product_name: str | None = None
+    ) -> list[Job]:
+        """Terminal jobs by (``completed_at``, id), strictly after the cursor."""
+        ...
+
+    async def latest_ended(self) -> EndedCursor | None:
+        """The last place in the order of :meth:`list_ended`, None where no job has ended."""
+        ...
+
+    async def request_cancel(self, job_id: JobId, mark: EventMark) -> CancelAnswer:
+        """Pending: cancelled at once, with the event mark. Processing: noted for its owner."""
+        ...
+
+
+class DispatchOutbox(Protocol):
+    """The job record as the outbox of work messages (design section 4, step 2)."""
+
+    async def claim_due(
+        self, *, limit: int, lease_seconds: float, job_ids: Sequence[JobId] | None = None
+    ) -> list[DispatchClaim]:
+        """Pending jobs, due, not dispatched, under no dispatch lease; oldest first."""
+        ...
+
+    async def mark_dispatched(self, job_id: JobId, dispatch_seq: int) -> bool:
+        """Guarded by ``{status: pending, dispatch_seq}``; False: the record has moved on."""
+        ...
+
+    async def backlog(self, *, older_than_seconds: float) -> DispatchBacklog: ...
+
+    async def dispatch_again(self, *, older_than_seconds: float, limit: int) -> int:
+        """Stale dispatched jobs become undispatched (``dispatch_seq + 1``); how many."""
+        ...
+
+
+class JobLeases(Protocol):
+    """Who works on a job. Every write is a compare-and-set on the token (design section 4)."""
+
+    async def claim(
+        self, job_id: JobId, *, owner: str, lease_seconds: float
+    ) -> Claimed | ClaimRefusal:
+        """``pending`` and due, or ``processing`` with a lease that ran out, becomes ours.
+
+        A job that was asked to stop, or has used up its takeovers (3), is left to the reaper
+        (``NOT_DUE``). Claiming an expired lease counts as a takeover.
+        """
+        ...
+
+    async def renew(self, lease: Lease, *, lease_seconds: float) -> bool:
+        """False: the lease is lost (another token, or terminal)."""
+        ...
+
+    async def check(self, leases: Sequence[Lease]) -> Mapping[JobId, LeaseState]:
+        """The state of each lease, in one query."""
+        ...
+
+    async def finish(self, lease: Lease, outcome: TerminalOutcome) -> FinishAnswer:
+        """The terminal state, the result's facts and the pending event in one write.
+
+        Idempotent: a second call with the same token answers WRITTEN. ``completed`` and ``failed``
+        are refused with CANCEL_REQUESTED when the job was asked to stop.
+        """
+        ...
+
+    async def release(self, lease: Lease) -> bool:
+        """Back to pending in one write: no token, due now, to be dispatched anew; not a takeover."""
+        ...
+
+
+class ExpiredLeases(Protocol):
+    """What the reaper does with jobs whose owner is gone."""
+
+    async def find_expired(self, *, limit: int) -> list[Job]:
+        """``processing`` with a lease that ran out, oldest first.
+
+        A ``processing`` record without a lease (a worker of the reference) gets one that runs out
+        10 minutes from our first sight of it.
+        """
+        ...
+
+    async def requeue(self, job: Job) -> bool:
+        """Back to pending with ``takeovers + 1``; False when the lease was renewed or has moved."""
+        ...
+
+    async def finish(self, job: Job, outcome: TerminalOutcome) -> bool:
+        """End the job if its lease is still the expired one."""
+        ...
+
+
+class EventOutbox(Protocol):
+    """The job record as the outbox of terminal events (design section 4, steps 6 and 7)."""
+
+    async def claim_due(
+        self, *, limit: int, lease_seconds: float, job_ids: Sequence[JobId] | None = None
+    ) -> list[EventClaim]:
+        """Pending events that are due and under no event lease; oldest first."""
+        ...
+
+    async def mark_published(self, job_id: JobId) -> None:
+        """Clear the mark; idempotent."""
+
+    async def postpone(self, job_id: JobId, *, retry_in_seconds: float, error_code: str) -> None:
+        """Note a failed try: due again later, ``event_attempts + 1``, lease dropped."""
+
+    async def backlog(self) -> EventBacklog: ...
+
+
+class ObjectCleanup(Protocol):
+    """Objects of lost attempts that could not be deleted yet (decisions)."""
+
+    async def note(self, job_id: JobId, keys: Sequence[str]) -> None: ...
+
+    async def find_due(self, *, limit: int) -> list[tuple[JobId, tuple[str, ...]]]: ...
+
+    async def clear(self, job_id: JobId) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordStore:
+    """The ports of one record store, opened together."""
+
+    connections: ConnectionRecords
+    jobs: JobRecords
+    dispatch: DispatchOutbox
+    leases: JobLeases
+    expired: ExpiredLeases
+    events: EventOutbox
+    cleanup: ObjectCleanup
+
+
+# --- messages -------------------------------------------------------------------------------
+
+HeaderValue: TypeAlias = str | int | bytearray
+"""``str`` travels as AMQP long string, ``int`` as 32-bit integer, ``bytearray`` as byte array."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutgoingMessage:
+    """A persistent JSON message. The signature among its headers covers exactly this route."""
+
+    exchange: str
+    routing_key: str
+    body: bytes = field(repr=False)
+    headers: Mapping[str, HeaderValue] = field(repr=False)
+
+
+class MessagePublisher(Protocol):
+    async def publish(self, message: OutgoingMessage) -> None:
+        """Return once the broker has confirmed it (mandatory, persistent).
+
+        Raise Unroutable when it was returned, PortUnavailable when it was refused or unanswered
+        (it may then have been taken: whoever sends again relies on the receiver's claim).
+        """
+
+
+class WorkBacklog(Protocol):
+    async def ready_count(self) -> int:
+        """Messages of the work queue that no worker holds (a passive declare)."""
+        ...
+
+
+class RejectReason(StrEnum):
+    BAD_SIGNATURE = "bad_signature"
+    MALFORMED = "malformed"
+    UNKNOWN_JOB = "unknown_job"
+    WRONG_TENANT = "wrong_tenant"
+
+
+class Delivery(Protocol):
+    """One message that the broker handed over; settled exactly once."""
+
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def headers(self) -> Mapping[str, object]: ...
+    @property
+    def exchange(self) -> str: ...
+    @property
+    def routing_key(self) -> str: ...
+
+    async def ack(self) -> None: ...
+
+    async def reject(self, reason: RejectReason) -> None:
+        """To the dead letters, with the reason and its original route, then acknowledged."""
+
+    async def requeue(self) -> None: ...
+
+
+class WorkConsumer(Protocol):
+    def consume(self, *, prefetch: int) -> AbstractAsyncContextManager[AsyncIterator[Delivery]]:
+        """Deliveries of the work queue for as long as the context is open.
+
+        Entering raises PortUnavailable when the queue cannot be reached. The iterator raises it
+        when the connection is lost; deliveries in hand can then no longer be settled (their
+        methods raise PortUnavailable) and the broker will deliver them again. Leaving the context
+        cancels the consumer, then puts back what was not settled.
+        """
+        ...
+
+
+# --- objects --------------------------------------------------------------------------------
+
+
+class Upload(Protocol):
+    """One object being written. It is visible to nobody before ``complete``."""
+
+    async def write(self, chunk: bytes | bytearray | memoryview) -> None:
+        """Take the bytes (copied before this returns); flush a part when 8 MiB have gathered."""
+
+    async def complete(self) -> int:
+        """Make the object visible under its key; its size in bytes.
+
+        Where the store's answer is lost, the object's presence and size decide.
+        """
+        ...
+
+
+class ObjectStore(Protocol):
+    def upload(self, key: str) -> AbstractAsyncContextManager[Upload]:
+        """Leaving the context without ``complete`` aborts, shielded: nothing stays behind."""
+        ...
+
+    def read(self, key: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """The object's bytes in chunks. Entering raises ObjectNotFound."""
+        ...
+
+    async def size(self, key: str) -> int | None: ...
+
+    async def delete(self, key: str) -> None:
+        """Remove the object and its unfinished uploads; no error where there is none."""
+
+
+# --- probes, limits, sources ----------------------------------------------------------------
+
+
+class ProbeStatus(StrEnum):
+    UP = "up"
+    DOWN = "down"
+    DEGRADED = "degraded"
+    SKIPPED = "skipped"
+    NOT_APPLICABLE = "n/a"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeResult:
+    """One entry of ``/readyz`` (spec configuration 6.1). Texts are already safe to show."""
+
+    status: ProbeStatus
+    latency_ms: int = 0
+    tls: bool | None = None
+    error: str | None = None
+    reason: str | None = None
+    breaker_state: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One dependency's check. ``check`` raises nothing but cancellation."""
+
+    name: str
+    timeout_seconds: float
+    check: Callable[[], Awaitable[ProbeResult]]
+
+
+class TestLimiter(Protocol):
+    """10 connection tests a minute a connection (spec rest-api 8.7)."""
+
+    async def take(self, key: str) -> float:
+        """Seconds to wait: 0 means taken."""
+        ...
+
+
+class PasswordCipher(Protocol):
+    """Stored passwords (spec worker-and-events 5.1)."""
+
+    @property
+    def key_version(self) -> str: ...
+
+    def encrypt(self, password: str) -> str: ...
+
+    def decrypt(self, stored: str, key_version: str) -> str: ...
+
+
+class SourceEngines(Protocol):
+    """The Engine over a request's connections: one per request, cheap, bound to these records."""
+
+    def engine_for(self, connections: Sequence[Connection], options: JobOptions) -> Engine: ...
