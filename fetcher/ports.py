@@ -262,13 +262,26 @@ class Delivery(Protocol):
     async def requeue(self) -> None: ...
 
 
-class WorkConsumer(Protocol):
-    def consume(self, *, prefetch: int) -> AbstractAsyncContextManager[AsyncIterator[Delivery]]:
-        """Deliveries of the work queue for as long as the context is open.
+class Deliveries(Protocol):
+    """An open consumer of the work queue."""
 
-        Entering raises PortUnavailable when the queue cannot be reached. The iterator raises it
-        when the connection is lost; deliveries in hand can then no longer be settled (their
-        methods raise PortUnavailable) and the broker will deliver them again. Leaving the context
+    def __aiter__(self) -> AsyncIterator[Delivery]:
+        """Deliveries as they come. Raises PortUnavailable when the connection is lost.
+
+        Deliveries in hand can then no longer be settled (their methods raise PortUnavailable); the
+        broker will deliver them again.
+        """
+        ...
+
+    async def stop(self) -> None:
+        """Cancel the consumer: the iterator ends, what is in hand can still be settled."""
+
+
+class WorkConsumer(Protocol):
+    def consume(self, *, prefetch: int) -> AbstractAsyncContextManager[Deliveries]:
+        """Consume the work queue for as long as the context is open.
+
+        Entering raises PortUnavailable when the queue cannot be reached. Leaving the context
         cancels the consumer, then puts back what was not settled.
         """
         ...
