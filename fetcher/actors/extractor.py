@@ -1,0 +1,226 @@
+"""Claims one job, runs it, records how it ended (design section 4, steps 4 to 6)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+import structlog
+import trio
+
+from fetcher.actors.backoff import full_jitter
+from fetcher.actors.channels import Channel, Reply, ReplyLost
+from fetcher.actors.lifecycle import Lifecycle
+from fetcher.actors.messages import (
+    DispatchHint,
+    ExtractOrder,
+    LeaseEnded,
+    LeaseLoss,
+    LeaseStarted,
+    RelayHint,
+    Settlement,
+)
+from fetcher.actors.metrics import ActorMetrics
+from fetcher.domain.errors import PortError
+from fetcher.domain.jobs import (
+    Claimed,
+    ClaimRefusal,
+    FinishAnswer,
+    Job,
+    JobStatus,
+    Lease,
+    TerminalOutcome,
+)
+from fetcher.ports import JobLeases
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+STORE_SECONDS = 10.0
+"""Deadline of one question to the record store."""
+RELEASE_SECONDS = 5.0
+"""Deadline of the way out of a job that is cut off."""
+
+
+class JobRun(Protocol):
+    """One attempt at one job: extraction, sealing, storing, and the objects it leaves."""
+
+    async def run(self, job: Job, lease: Lease) -> TerminalOutcome:
+        """The outcome to be written, completed or failed. Cancelled: nothing visible is left."""
+        ...
+
+    def cancelled(self, job: Job) -> TerminalOutcome: ...
+
+    async def tidy(self, job: Job, *, keep_attempt: int | None) -> None:
+        """Delete the objects of the job's attempts but the one to keep; never raises a PortError."""
+        ...
+
+    async def discard(self, job: Job, lease: Lease) -> None:
+        """Delete the object of this attempt alone; never raises a PortError."""
+        ...
+
+
+class Extractor:
+    """Takes orders one at a time; an order is always answered, a lease never just forgotten."""
+
+    def __init__(
+        self,
+        *,
+        number: int,
+        owner: str,
+        leases: JobLeases,
+        lease_seconds: float,
+        hold_seconds: float,
+        job_run: JobRun,
+        orders: Channel[ExtractOrder],
+        lease_commands: Channel[LeaseStarted | LeaseEnded],
+        relay_hints: Channel[RelayHint],
+        dispatch_hints: Channel[DispatchHint],
+        lifecycle: Lifecycle,
+        metrics: ActorMetrics,
+    ) -> None:
+        self.name = f"extractor-{number}"
+        self._owner = owner
+        self._leases = leases
+        self._lease_seconds = lease_seconds
+        self._hold_seconds = hold_seconds
+        self._job_run = job_run
+        self._orders = orders
+        self._lease_commands = lease_commands
+        self._relay_hints = relay_hints
+        self._dispatch_hints = dispatch_hints
+        self._lifecycle = lifecycle
+        self._metrics = metrics
+
+    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        async for order in self._orders:
+            with (
+                order.reply.answering(),
+                structlog.contextvars.bound_contextvars(
+                    job_id=str(order.job_id), request_id=order.request_id
+                ),
+            ):
+                order.reply.set(await self._work(order))
+
+    async def _work(self, order: ExtractOrder) -> Settlement:
+        claim = await self._claim(order)
+        if claim is None:
+            return Settlement.REQUEUE
+        if isinstance(claim, ClaimRefusal):
+            log.info("job_not_claimed", why=claim.value)
+            if claim is ClaimRefusal.UNKNOWN:
+                return Settlement.REJECT_UNKNOWN
+            return Settlement.ACK
+        log.info("job_claimed", attempt=claim.lease.attempt)
+        started_at = trio.current_time()
+        self._metrics.jobs_in_flight.inc()
+        outcome = "released"
+        try:
+            settlement, outcome = await self._attempt(claim)
+        finally:
+            self._metrics.jobs_in_flight.dec()
+            self._metrics.jobs.labels(outcome=outcome).inc()
+            seconds = trio.current_time() - started_at
+            self._metrics.job_seconds.labels(outcome=outcome).observe(seconds)
+        log.info("job_ended", outcome=outcome, seconds=round(seconds, 3))
+        return settlement
+
+    async def _claim(self, order: ExtractOrder) -> Claimed | ClaimRefusal | None:
+        """Hold the delivery while the record store is away; None once it was held long enough."""
+
+        async def claim() -> Claimed | ClaimRefusal:
+            return await self._leases.claim(
+                order.job_id, owner=self._owner, lease_seconds=self._lease_seconds
+            )
+
+        return await self._asked_until_answered(claim, within_seconds=self._hold_seconds)
+
+    async def _attempt(self, claim: Claimed) -> tuple[Settlement, str]:
+        """Run the job under its lease; stop it when the lease is lost or the process gives up."""
+        started = LeaseStarted(lease=claim.lease)
+        await self._lease_commands.send(started)
+        stopped: list[LeaseLoss | None] = []
+        finished: list[tuple[Settlement, str]] = []
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._stop_on_loss, started.lost, stopped, nursery.cancel_scope)
+                nursery.start_soon(self._stop_on_release, stopped, nursery.cancel_scope)
+                finished.append(await self._run_and_finish(claim))
+                nursery.cancel_scope.cancel()
+            if finished:
+                return finished[0]
+            return await self._cut_off(claim, stopped[0])
+        finally:
+            with trio.CancelScope(shield=True), trio.move_on_after(RELEASE_SECONDS):
+                await self._lease_commands.send(LeaseEnded(lease=claim.lease))
+
+    async def _stop_on_loss(
+        self, lost: Reply[LeaseLoss], stopped: list[LeaseLoss | None], scope: trio.CancelScope
+    ) -> None:
+        try:
+            stopped.append(await lost.get())
+        except ReplyLost:
+            # The keeper crashed and forgot this lease: nobody renews it, so the attempt must end.
+            stopped.append(LeaseLoss.UNRENEWED)
+        scope.cancel()
+
+    async def _stop_on_release(
+        self, stopped: list[LeaseLoss | None], scope: trio.CancelScope
+    ) -> None:
+        await self._lifecycle.releasing.wait()
+        stopped.append(None)
+        scope.cancel()
+
+    async def _run_and_finish(self, claim: Claimed) -> tuple[Settlement, str]:
+        outcome = await self._job_run.run(claim.job, claim.lease)
+        return await self._finish(claim, outcome)
+
+    async def _finish(self, claim: Claimed, outcome: TerminalOutcome) -> tuple[Settlement, str]:
+        async def finish() -> FinishAnswer:
+            return await self._leases.finish(claim.lease, outcome)
+
+        answer = await self._asked_until_answered(finish, within_seconds=self._lease_seconds)
+        if answer is FinishAnswer.CANCEL_REQUESTED:
+            return await self._finish(claim, self._job_run.cancelled(claim.job))
+        if answer is FinishAnswer.WRITTEN:
+            self._relay_hints.offer(RelayHint(claim.job.id))
+            keep = claim.lease.attempt if outcome.status is JobStatus.COMPLETED else None
+            await self._job_run.tidy(claim.job, keep_attempt=keep)
+            return Settlement.ACK, outcome.status.value
+        if answer is FinishAnswer.SUPERSEDED:
+            await self._job_run.discard(claim.job, claim.lease)
+            return Settlement.ACK, "superseded"
+        # Nothing is acknowledged that is not recorded, and nothing deleted that may be the winner.
+        return Settlement.REQUEUE, "unrecorded"
+
+    async def _cut_off(self, claim: Claimed, loss: LeaseLoss | None) -> tuple[Settlement, str]:
+        """The attempt was stopped: say so in the record, as far as the record is still ours."""
+        if loss is LeaseLoss.CANCEL_REQUESTED:
+            return await self._finish(claim, self._job_run.cancelled(claim.job))
+        if loss is LeaseLoss.SUPERSEDED:
+            return Settlement.ACK, "superseded"
+        if loss is LeaseLoss.UNRENEWED:
+            return Settlement.REQUEUE, "lease_lost"
+
+        async def release() -> bool:
+            return await self._leases.release(claim.lease)
+
+        with trio.CancelScope(shield=True):
+            await self._asked_until_answered(release, within_seconds=RELEASE_SECONDS)
+        return Settlement.REQUEUE, "released"
+
+    async def _asked_until_answered(
+        self, question: Callable[[], Awaitable[T]], *, within_seconds: float
+    ) -> T | None:
+        """Ask the record store again while it is away; None when the time is over."""
+        give_up_at = trio.current_time() + within_seconds
+        tries = 0
+        while trio.current_time() < give_up_at:
+            try:
+                with trio.fail_after(min(STORE_SECONDS, within_seconds)):
+                    return await question()
+            except (PortError, trio.TooSlowError) as failure:
+                log.warning("record_store_failed", failure=type(failure).__name__, tries=tries)
+            await trio.sleep(full_jitter(tries, base_seconds=0.25, cap_seconds=10.0))
+            tries += 1
+        return None

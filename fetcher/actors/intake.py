@@ -1,0 +1,134 @@
+"""Consumes the work queue, verifies, hands jobs to extractors, settles (design section 4)."""
+
+from typing import Protocol
+
+import structlog
+import trio
+
+from fetcher.actors.backoff import full_jitter
+from fetcher.actors.channels import Channel, ReplyLost
+from fetcher.actors.lifecycle import Lifecycle
+from fetcher.actors.messages import ExtractOrder, Settlement
+from fetcher.actors.metrics import ActorMetrics
+from fetcher.domain.errors import PortError, PortUnavailable
+from fetcher.ports import Deliveries, Delivery, RejectReason, WorkConsumer
+
+log = structlog.get_logger(__name__)
+
+STEADY_SECONDS = 60.0
+"""A consumer that held this long starts the back-off anew."""
+
+
+class WorkVerifier(Protocol):
+    def verify(self, delivery: Delivery) -> ExtractOrder | RejectReason:
+        """The order that a genuine message stands for, or why it is none."""
+        ...
+
+
+class Intake:
+    """Takes a delivery only when a place for it is free; a lost connection is waited out."""
+
+    name = "intake"
+
+    def __init__(
+        self,
+        *,
+        consumer: WorkConsumer,
+        verifier: WorkVerifier,
+        orders: Channel[ExtractOrder],
+        places: int,
+        lifecycle: Lifecycle,
+        metrics: ActorMetrics,
+    ) -> None:
+        self._consumer = consumer
+        self._verifier = verifier
+        self._orders = orders
+        self._places = places
+        self._free = trio.Semaphore(places)
+        self._lifecycle = lifecycle
+        self._metrics = metrics
+
+    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
+        """End once the process drains and every delivery in hand is settled."""
+        task_status.started()
+        tries = 0
+        async with trio.open_nursery() as handlers:
+            while not self._lifecycle.draining.is_set():
+                started_at = trio.current_time()
+                try:
+                    async with self._consumer.consume(prefetch=self._places) as deliveries:
+                        log.info("consumer_started", places=self._places)
+                        lost = await self._take(deliveries, handlers)
+                except PortUnavailable as failure:
+                    lost = failure
+                if lost is not None:
+                    tries = 0 if trio.current_time() - started_at > STEADY_SECONDS else tries + 1
+                    await self._wait_out(lost, tries)
+
+    async def _wait_out(self, lost: PortUnavailable, tries: int) -> None:
+        wait = full_jitter(tries, base_seconds=0.5, cap_seconds=30.0)
+        log.warning("consumer_lost", code=lost.code, retry_in_seconds=round(wait, 2))
+        with trio.move_on_after(wait):
+            await self._lifecycle.draining.wait()
+
+    async def _take(self, deliveries: Deliveries, handlers: trio.Nursery) -> PortUnavailable | None:
+        """Hand on deliveries until the drain or a lost connection, which is the answer.
+
+        Jobs in hand outlive a lost connection: their claim decides, not their message. After a stop
+        they are waited for, since their deliveries must be settled before the consumer is left.
+        """
+        async with trio.open_nursery() as watch:
+            watch.start_soon(self._stop_on_drain, deliveries)
+            try:
+                async for delivery in deliveries:
+                    await self._free.acquire()
+                    handlers.start_soon(self._handle, delivery)
+            except PortUnavailable as failure:
+                watch.cancel_scope.cancel()
+                return failure
+            for _ in range(self._places):
+                await self._free.acquire()
+            for _ in range(self._places):
+                self._free.release()
+            watch.cancel_scope.cancel()
+        return None
+
+    async def _stop_on_drain(self, deliveries: Deliveries) -> None:
+        await self._lifecycle.draining.wait()
+        try:
+            await deliveries.stop()
+        except PortUnavailable:
+            log.warning("consumer_stop_failed")
+
+    async def _handle(self, delivery: Delivery) -> None:
+        try:
+            verdict = self._verifier.verify(delivery)
+            if isinstance(verdict, RejectReason):
+                await self._reject(delivery, verdict)
+            else:
+                await self._orders.send(verdict)
+                await self._settle(delivery, await self._settlement(verdict))
+        except PortError as failure:
+            log.warning("settle_failed", code=failure.code)
+        finally:
+            self._free.release()
+
+    async def _settlement(self, order: ExtractOrder) -> Settlement:
+        try:
+            return await order.reply.get()
+        except ReplyLost:
+            # The extractor crashed: another try is safe, the claim decides who works.
+            return Settlement.REQUEUE
+
+    async def _settle(self, delivery: Delivery, settlement: Settlement) -> None:
+        if settlement is Settlement.ACK:
+            await delivery.ack()
+        elif settlement is Settlement.REQUEUE:
+            await delivery.requeue()
+        else:
+            await self._reject(delivery, RejectReason.UNKNOWN_JOB)
+
+    async def _reject(self, delivery: Delivery, reason: RejectReason) -> None:
+        log.warning("delivery_rejected", reason=reason.value)
+        self._metrics.rejected.labels(reason=reason.value).inc()
+        await delivery.reject(reason)

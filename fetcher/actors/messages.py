@@ -1,0 +1,88 @@
+"""What actors say to each other."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from fetcher.actors.channels import Reply
+from fetcher.domain.ids import JobId
+from fetcher.domain.jobs import Lease
+from fetcher.ports import ProbeResult
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchHint:
+    """A job waits to be dispatched. May be dropped: the sweep finds it."""
+
+    job_id: JobId
+
+
+@dataclass(frozen=True, slots=True)
+class RelayHint:
+    """A job's terminal event waits to be published. May be dropped: the repairer finds it."""
+
+    job_id: JobId
+
+
+class Settlement(StrEnum):
+    """What becomes of the delivery that brought a job."""
+
+    ACK = "ack"
+    REJECT_UNKNOWN = "reject_unknown"
+    REQUEUE = "requeue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractOrder:
+    """One delivery's job for a free extractor."""
+
+    job_id: JobId
+    request_id: str
+    reply: Reply[Settlement] = field(default_factory=Reply, repr=False)
+
+
+class LeaseLoss(StrEnum):
+    """Why an attempt must stop."""
+
+    CANCEL_REQUESTED = "cancel_requested"
+    SUPERSEDED = "superseded"
+    """Another attempt has the job, or it has ended."""
+    UNRENEWED = "unrenewed"
+    """The record store did not answer in time: the lease may be somebody else's by now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseStarted:
+    """An attempt begins: keep its lease, and answer when it is lost."""
+
+    lease: Lease
+    lost: Reply[LeaseLoss] = field(default_factory=Reply, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseEnded:
+    lease: Lease
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeOrder:
+    """Run every probe now."""
+
+    reply: Reply[Mapping[str, ProbeResult]] = field(default_factory=Reply, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthReport:
+    """The state behind ``/health`` and ``/readyz``. ``checks`` is None unless it was asked for."""
+
+    self_probe_passed: bool
+    draining: bool
+    checks: Mapping[str, ProbeResult] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HealthQuestion:
+    """With ``probe``, every probe runs for this answer (never while draining)."""
+
+    probe: bool
+    reply: Reply[HealthReport] = field(default_factory=Reply, repr=False)

@@ -1,0 +1,87 @@
+"""Takes back the jobs of workers that are gone, and deletes what lost attempts left."""
+
+from collections.abc import Callable
+
+import structlog
+import trio
+
+from fetcher.actors.channels import Channel
+from fetcher.actors.messages import DispatchHint, RelayHint
+from fetcher.actors.metrics import ActorMetrics
+from fetcher.domain.errors import PortError
+from fetcher.domain.jobs import Job, JobStatus, TerminalOutcome
+from fetcher.ports import ExpiredLeases, ObjectCleanup, ObjectStore
+
+log = structlog.get_logger(__name__)
+
+REAP_SECONDS = 5.0
+BATCH = 50
+MAX_TAKEOVERS = 3
+
+
+class Reaper:
+    """Every 5 s: a lease that ran out sends its job back to pending, or ends it.
+
+    A job that was asked to stop ends as cancelled; one whose lease runs out after three takeovers
+    fails. ``outcome_of`` builds the terminal state with its event.
+    """
+
+    name = "reaper"
+
+    def __init__(
+        self,
+        *,
+        expired: ExpiredLeases,
+        cleanup: ObjectCleanup,
+        objects: ObjectStore,
+        outcome_of: Callable[[Job, JobStatus], TerminalOutcome],
+        dispatch_hints: Channel[DispatchHint],
+        relay_hints: Channel[RelayHint],
+        metrics: ActorMetrics,
+        reap_seconds: float = REAP_SECONDS,
+    ) -> None:
+        self._expired = expired
+        self._cleanup = cleanup
+        self._objects = objects
+        self._outcome_of = outcome_of
+        self._dispatch_hints = dispatch_hints
+        self._relay_hints = relay_hints
+        self._metrics = metrics
+        self._reap_seconds = reap_seconds
+
+    async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
+        task_status.started()
+        while True:
+            try:
+                while await self._reap() == BATCH:
+                    pass
+                await self._delete_left_objects()
+            except PortError as failure:
+                log.warning("reaping_failed", code=failure.code)
+            await trio.sleep(self._reap_seconds)
+
+    async def _reap(self) -> int:
+        jobs = await self._expired.find_expired(limit=BATCH)
+        for job in jobs:
+            if job.cancel_requested is not None:
+                await self._finish(job, JobStatus.CANCELLED)
+            elif job.takeovers >= MAX_TAKEOVERS:
+                await self._finish(job, JobStatus.FAILED)
+            elif await self._expired.requeue(job):
+                log.warning("lease_ran_out", job_id=str(job.id), owner=job.lease_owner)
+                self._metrics.reaped.labels(outcome="requeued").inc()
+                self._dispatch_hints.offer(DispatchHint(job.id))
+        return len(jobs)
+
+    async def _finish(self, job: Job, status: JobStatus) -> None:
+        if await self._expired.finish(job, self._outcome_of(job, status)):
+            log.warning("lease_ran_out", job_id=str(job.id), outcome=status.value)
+            self._metrics.reaped.labels(outcome=status.value).inc()
+            self._relay_hints.offer(RelayHint(job.id))
+
+    async def _delete_left_objects(self) -> None:
+        for job_id, keys in await self._cleanup.find_due(limit=BATCH):
+            for key in keys:
+                await self._objects.delete(key)
+            await self._cleanup.clear(job_id)
+            log.info("left_objects_deleted", job_id=str(job_id), count=len(keys))
