@@ -51,7 +51,7 @@ class JobRun(Protocol):
     def cancelled(self, job: Job) -> TerminalOutcome: ...
 
     async def tidy(self, job: Job, *, keep_attempt: int | None) -> None:
-        """Delete the objects of the job's attempts but the one to keep; never raises a PortError."""
+        """Delete the objects of all attempts but the one to keep; never raises a PortError."""
         ...
 
     async def discard(self, job: Job, lease: Lease) -> None:
@@ -140,15 +140,16 @@ class Extractor:
         started = LeaseStarted(lease=claim.lease)
         await self._lease_commands.send(started)
         stopped: list[LeaseLoss | None] = []
-        finished: list[tuple[Settlement, str]] = []
+        outcomes: list[TerminalOutcome] = []
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._stop_on_loss, started.lost, stopped, nursery.cancel_scope)
                 nursery.start_soon(self._stop_on_release, stopped, nursery.cancel_scope)
-                finished.append(await self._run_and_finish(claim))
+                outcomes.append(await self._job_run.run(claim.job, claim.lease))
                 nursery.cancel_scope.cancel()
-            if finished:
-                return finished[0]
+            # Outside of the nursery: once there is an outcome, only the record decides about it.
+            if outcomes:
+                return await self._finish(claim, outcomes[0])
             return await self._cut_off(claim, stopped[0])
         finally:
             with trio.CancelScope(shield=True), trio.move_on_after(RELEASE_SECONDS):
@@ -170,10 +171,6 @@ class Extractor:
         await self._lifecycle.releasing.wait()
         stopped.append(None)
         scope.cancel()
-
-    async def _run_and_finish(self, claim: Claimed) -> tuple[Settlement, str]:
-        outcome = await self._job_run.run(claim.job, claim.lease)
-        return await self._finish(claim, outcome)
 
     async def _finish(self, claim: Claimed, outcome: TerminalOutcome) -> tuple[Settlement, str]:
         async def finish() -> FinishAnswer:

@@ -10,7 +10,7 @@ from fetcher.actors.lifecycle import Lifecycle
 
 class Serve(Protocol):
     def __call__(
-        self, *, stop: trio.Event, task_status: "trio.TaskStatus[object]"
+        self, *, stop: trio.Event, task_status: "trio.TaskStatus[None]"
     ) -> Awaitable[None]:
         """Serve until ``stop``, then finish the requests that run. Raise StartRefused when the
         address cannot be bound."""

@@ -1,0 +1,19 @@
+"""Every setting, typed and validated together, before anything is opened.
+
+A text that is no number or no boolean stops the start. A secret may come from a file:
+``NAME_FILE`` stands for ``NAME``. A blank value counts as unset.
+"""
+
+from fetcher.settings.loading import SECRET_NAMES, SettingsRefused, load_settings
+from fetcher.settings.model import DeploymentMode, Role, Settings
+from fetcher.settings.rules import mongo_uses_tls
+
+__all__ = [
+    "SECRET_NAMES",
+    "DeploymentMode",
+    "Role",
+    "Settings",
+    "SettingsRefused",
+    "load_settings",
+    "mongo_uses_tls",
+]
