@@ -37,6 +37,10 @@ _PINNED_RELEASE: Final = "0.16.0"
 _PRIVATE_PARTS: Final = ("_main_loop_one", "_timers", "_q_recv", "_nursery")
 
 
+class CancelledInside(Exception):
+    """The library cancelled its own call, as aiormq does with what waits on a closed connection."""
+
+
 @asynccontextmanager
 async def open_asyncio(
     on_stray: Callable[[str], None], *, callbacks_a_pass: int = READY_CALLBACKS_A_PASS
@@ -63,13 +67,20 @@ async def open_asyncio(
 async def run_asyncio(fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run one asyncio coroutine function on the loop, in an asyncio task of its own.
 
-    Its result and its exceptions come back as they are. When the calling trio scope is cancelled or
+    Its result and its exceptions come back as they are; a cancellation that the library made itself
+    raises :class:`CancelledInside`. When the calling trio scope is cancelled or
     its deadline passes, one ``CancelledError`` is thrown into the coroutine; clean-up that awaits
     runs to its end, then ``trio.Cancelled`` is raised here. A coroutine that finishes in spite of
     it gives its result.
     """
     _check_open()
-    return await trio_asyncio.aio_as_trio(fn)(*args, **kwargs)  # type: ignore[no-any-return]  # untyped library
+    try:
+        return await trio_asyncio.aio_as_trio(fn)(*args, **kwargs)  # type: ignore[no-any-return]  # untyped library
+    except asyncio.CancelledError:
+        # Not ours: that one comes back as trio.Cancelled. A BaseException of asyncio must not
+        # travel through trio code, where nobody can name it.
+        pass
+    raise CancelledInside
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ import trio_asyncio
 
 from fetcher.bridge import (
     READY_CALLBACKS_A_PASS,
+    CancelledInside,
     asyncio_context,
     fast_pass_is_possible,
     open_asyncio,
@@ -93,6 +94,17 @@ async def test_a_deadline_of_trio_ends_a_bridged_call(autojump_clock: trio.abc.C
         with pytest.raises(trio.TooSlowError), trio.fail_after(5):
             await run_asyncio(asyncio.sleep, 3600)
         assert trio.current_time() - began == pytest.approx(5)
+
+
+async def test_a_library_that_cancels_its_own_call_raises_an_ordinary_exception() -> None:
+    async def cancel_myself() -> None:
+        raise asyncio.CancelledError("text with a secret")
+
+    async with open_asyncio(unexpected):
+        with pytest.raises(CancelledInside) as caught:
+            await run_asyncio(cancel_myself)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
 
 
 async def test_a_call_that_finishes_in_spite_of_its_cancellation_gives_its_result(
