@@ -1,0 +1,24 @@
+"""The size of a run: CI sizes by default, nightly ones by ``FETCHER_TEST_SCALE``."""
+
+import os
+
+
+def scale_factor() -> float:
+    """``FETCHER_TEST_SCALE`` as a positive factor, 1 where it is unset.
+
+    Raises:
+        ValueError: it is set to something that is no positive number.
+    """
+    text = os.environ.get("FETCHER_TEST_SCALE", "").strip()
+    if not text:
+        return 1.0
+    factor = float(text)
+    if not 0 < factor < float("inf"):
+        message = f"FETCHER_TEST_SCALE must be a positive number, not {text!r}"
+        raise ValueError(message)
+    return factor
+
+
+def scaled(count: int) -> int:
+    """``count`` in this run's size, at least 1."""
+    return max(1, round(count * scale_factor()))
