@@ -1,0 +1,80 @@
+"""The broker's circuit breaker (spec worker-and-events 7.4)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Final
+
+import trio
+
+from fetcher.domain.errors import PortUnavailable, Unroutable
+
+FAILURES_TO_OPEN: Final = 5
+OPEN_SECONDS: Final = 30.0
+
+
+class BreakerState(StrEnum):
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half-open"
+
+
+class CircuitBreaker:
+    """Opens after 5 failures in a row; after 30 s lets one attempt through, which decides.
+
+    Shared by publishing and by setting up a consumer.
+    """
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._opened_at: float | None = None
+        self._trial_is_out = False
+
+    @property
+    def state(self) -> BreakerState:
+        if self._opened_at is None:
+            return BreakerState.CLOSED
+        if trio.current_time() - self._opened_at < OPEN_SECONDS:
+            return BreakerState.OPEN
+        return BreakerState.HALF_OPEN
+
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """Around one use of the broker: PortUnavailable out of it counts as a failure.
+
+        Raises PortUnavailable itself, without any I/O, while open or while half-open with its one
+        trial out. An attempt that was cancelled says nothing about the broker.
+        """
+        is_trial = self._admit()
+        try:
+            yield
+        except PortUnavailable:
+            self._failed()
+            raise
+        except Unroutable:
+            self._succeeded()
+            raise
+        else:
+            self._succeeded()
+        finally:
+            if is_trial:
+                self._trial_is_out = False
+
+    def _admit(self) -> bool:
+        state = self.state
+        is_trial = state is BreakerState.HALF_OPEN
+        if state is BreakerState.OPEN or (is_trial and self._trial_is_out):
+            raise PortUnavailable("circuit breaker is open")
+        if is_trial:
+            self._trial_is_out = True
+        return is_trial
+
+    def _failed(self) -> None:
+        self._failures += 1
+        # A straggler that started before it opened does not keep it open for longer.
+        if self._failures >= FAILURES_TO_OPEN and self.state is not BreakerState.OPEN:
+            self._opened_at = trio.current_time()
+
+    def _succeeded(self) -> None:
+        self._failures = 0
+        self._opened_at = None

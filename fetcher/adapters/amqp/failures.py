@@ -1,0 +1,60 @@
+"""The one place where aiormq's exceptions become ours."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, ParamSpec, TypeVar
+
+import trio
+from aiormq.exceptions import (
+    AMQPError,
+    AuthenticationError,
+    ChannelInvalidStateError,
+    ChannelNotFoundEntity,
+    DeliveryError,
+    ProbableAuthenticationError,
+    PublishError,
+)
+
+from fetcher.bridge import CancelledInside, run_asyncio
+from fetcher.domain.errors import PortError, PortUnavailable, Unroutable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# UnicodeError: a host name that no resolver can encode.
+TRANSPORT_FAILURES: Final = (
+    AMQPError,
+    ChannelInvalidStateError,
+    CancelledInside,
+    OSError,
+    UnicodeError,
+    trio.TooSlowError,
+)
+
+
+async def call_broker(
+    seconds: float, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """One bridged operation with a deadline; what fails in it is a PortError with fixed text."""
+    try:
+        with trio.fail_after(seconds):
+            return await run_asyncio(fn, *args, **kwargs)
+    except TRANSPORT_FAILURES as error:
+        failure = translate(error)
+    # Raised out here, so that the driver's text does not travel on as context.
+    raise failure
+
+
+def translate(error: BaseException) -> PortError:
+    match error:
+        case PublishError():
+            return Unroutable("the broker returned the message: no queue is bound to its route")
+        case DeliveryError():
+            return PortUnavailable("the broker refused the message")
+        case ChannelNotFoundEntity():
+            return PortUnavailable("the broker has no such queue or exchange")
+        case AuthenticationError() | ProbableAuthenticationError():
+            return PortUnavailable("the broker refused the credentials")
+        case trio.TooSlowError() | TimeoutError():
+            return PortUnavailable("the broker did not answer in time: timeout")
+        case _:
+            return PortUnavailable("the connection to the broker failed")
