@@ -6,7 +6,7 @@ from typing import Protocol
 import structlog
 import trio
 
-from fetcher.actors.backoff import full_jitter
+from fetcher.domain.backoff import full_jitter
 from fetcher.actors.channels import Channel
 from fetcher.actors.messages import DispatchHint
 from fetcher.actors.metrics import ActorMetrics

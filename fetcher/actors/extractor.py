@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 import structlog
 import trio
 
-from fetcher.actors.backoff import full_jitter
+from fetcher.domain.backoff import full_jitter
 from fetcher.actors.channels import Channel, Reply, ReplyLost
 from fetcher.actors.lifecycle import Lifecycle
 from fetcher.actors.messages import (

@@ -5,12 +5,13 @@ from typing import Protocol
 import structlog
 import trio
 
-from fetcher.actors.backoff import full_jitter
+from fetcher.domain.backoff import full_jitter
 from fetcher.actors.channels import Channel, ReplyLost
 from fetcher.actors.lifecycle import Lifecycle
 from fetcher.actors.messages import ExtractOrder, Settlement
 from fetcher.actors.metrics import ActorMetrics
 from fetcher.domain.errors import PortError, PortUnavailable
+from fetcher.domain.work_message import WorkMessage
 from fetcher.ports import Deliveries, Delivery, RejectReason, WorkConsumer
 
 log = structlog.get_logger(__name__)
@@ -20,8 +21,8 @@ STEADY_SECONDS = 60.0
 
 
 class WorkVerifier(Protocol):
-    def verify(self, delivery: Delivery) -> ExtractOrder | RejectReason:
-        """The order that a genuine message stands for, or why it is none."""
+    def verify(self, delivery: Delivery) -> WorkMessage | RejectReason:
+        """What a genuine message asks for, or why it goes to the dead letters."""
         ...
 
 
@@ -106,8 +107,9 @@ class Intake:
             if isinstance(verdict, RejectReason):
                 await self._reject(delivery, verdict)
             else:
-                await self._orders.send(verdict)
-                await self._settle(delivery, await self._settlement(verdict))
+                order = ExtractOrder(job_id=verdict.job_id, request_id=verdict.request_id)
+                await self._orders.send(order)
+                await self._settle(delivery, await self._settlement(order))
         except PortError as failure:
             log.warning("settle_failed", code=failure.code)
         finally:

@@ -9,7 +9,7 @@ from typing import Protocol
 import structlog
 import trio
 
-from fetcher.actors.backoff import full_jitter
+from fetcher.domain.backoff import full_jitter
 from fetcher.actors.lifecycle import Lifecycle
 from fetcher.actors.metrics import ActorMetrics
 from fetcher.domain.errors import StartRefused

@@ -1,0 +1,62 @@
+# The commands a newcomer needs. `make demo` and `make test` set up what they need themselves.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+PY := .venv/bin/python
+
+.PHONY: help demo test test-unit test-engine run check format services services-down bench faults lock clean
+
+help: ## List the commands
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
+
+setup-runtime:
+	@scripts/setup.sh runtime
+
+setup-dev:
+	@scripts/setup.sh dev
+
+demo: setup-runtime ## Run the main job on real input and print its result
+	@$(PY) -m fetcher demo
+
+run: setup-runtime ## Run everything in one process, with no service and no setting
+	@$(PY) -m fetcher --role=all
+
+test: setup-dev services ## Bring up what tests need, then run every test
+	@cd engine && ../$(PY) -m pytest -q
+	@$(PY) -m pytest -q
+
+test-unit: setup-dev ## Run the tests that need no server
+	@cd engine && ../$(PY) -m pytest -q
+	@$(PY) -m pytest -q tests/unit
+
+test-engine: setup-dev ## Run the Engine's suite alone
+	@cd engine && ../$(PY) -m pytest -q
+
+check: setup-dev ## Format, lint, types, layers, and the Engine's rule of no dependency
+	@.venv/bin/ruff format --check .
+	@.venv/bin/ruff check .
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports
+	@cd engine && ../$(PY) -m pytest -q tests/test_boundary.py
+
+format: setup-dev ## Format and fix what can be fixed
+	@.venv/bin/ruff format .
+	@.venv/bin/ruff check --fix .
+
+services: setup-dev ## Bring up PostgreSQL, MariaDB, Redis, RabbitMQ, MongoDB and S3 for tests
+	@$(PY) scripts/services.py up
+
+services-down: ## Stop what `make services` started
+	@$(PY) scripts/services.py down
+
+bench: setup-dev services ## Measure, each figure beside its peer in the same run (JSON lines)
+	@$(PY) -m benchmarks
+
+faults: setup-dev services ## Kill and cut things while jobs run
+	@$(PY) -m pytest -q tests/faults
+
+lock: setup-dev ## Pin the dependencies anew
+	@scripts/lock.sh --upgrade
+
+clean: services-down ## Remove what the commands made
+	@rm -rf .venv .venv-testserver .services .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,97 @@
+"""Publish terminal events that are due (design section 4, step 7)."""
+
+from collections.abc import Callable, Sequence
+
+from fetcher.crypto.signer import MessageSigner
+from fetcher.domain.backoff import full_jitter
+from fetcher.domain.errors import PortError, Unroutable
+from fetcher.domain.ids import SINGLE_TENANT, JobId
+from fetcher.domain.jobs import EventClaim
+from fetcher.domain.terminal_event import event_headers, event_routing_key
+from fetcher.ports import EventOutbox, MessagePublisher, OutgoingMessage, UtcNow
+
+EVENT_LEASE_SECONDS = 30.0
+RETRY_BASE_SECONDS = 1.0
+RETRY_CAP_SECONDS = 300.0
+
+
+class PublishEvents:
+    """A transport failure is tried again for ever, with full jitter up to five minutes.
+
+    ``observe`` hears of each try: ``ok``, ``unroutable``, ``unavailable`` and the like. With
+    ``require_route`` off, an event that no queue takes counts as published.
+    """
+
+    def __init__(
+        self,
+        *,
+        outbox: EventOutbox,
+        publisher: MessagePublisher,
+        signer: MessageSigner,
+        exchange: str,
+        source: str,
+        require_route: bool,
+        now: UtcNow,
+        observe: Callable[[JobId, str], None],
+    ) -> None:
+        self._outbox = outbox
+        self._publisher = publisher
+        self._signer = signer
+        self._exchange = exchange
+        self._source = source
+        self._require_route = require_route
+        self._now = now
+        self._observe = observe
+
+    async def publish_due(self, *, limit: int, job_ids: Sequence[JobId] | None = None) -> int:
+        """Claim what is due and publish it; how many were claimed, 0 when the store is away."""
+        try:
+            claims = await self._outbox.claim_due(
+                limit=limit, lease_seconds=EVENT_LEASE_SECONDS, job_ids=job_ids
+            )
+        except PortError:
+            return 0
+        for claim in claims:
+            await self._publish(claim)
+        return len(claims)
+
+    async def _publish(self, claim: EventClaim) -> None:
+        try:
+            try:
+                await self._publisher.publish(self._message(claim))
+            except Unroutable:
+                if self._require_route:
+                    raise
+            await self._outbox.mark_published(claim.job_id)
+            self._observe(claim.job_id, "ok")
+        except PortError as failure:
+            self._observe(claim.job_id, failure.code)
+            await self._postpone(claim, failure.code)
+
+    async def _postpone(self, claim: EventClaim, code: str) -> None:
+        wait = full_jitter(
+            claim.attempts, base_seconds=RETRY_BASE_SECONDS, cap_seconds=RETRY_CAP_SECONDS
+        )
+        try:
+            await self._outbox.postpone(claim.job_id, retry_in_seconds=wait, error_code=code)
+        except PortError:
+            # The claim's own lease runs out: the repairer takes the event again.
+            return
+
+    def _message(self, claim: EventClaim) -> OutgoingMessage:
+        body = claim.mark.payload.encode()
+        routing_key = event_routing_key(claim.mark.status)
+        headers = event_headers(job_id=claim.job_id, mark=claim.mark, source=self._source)
+        signed = self._signer.headers(
+            tenant=SINGLE_TENANT,
+            body=body,
+            exchange=self._exchange,
+            routing_key=routing_key,
+            timestamp=int(self._now().timestamp()),
+        )
+        return OutgoingMessage(
+            exchange=self._exchange,
+            routing_key=routing_key,
+            body=body,
+            headers={**headers, **signed},
+        )

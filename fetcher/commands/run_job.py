@@ -1,0 +1,255 @@
+"""Run one attempt at a job: extract, seal, store (design section 4, step 5)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import trio
+from fetcher_engine import EngineError, ExtractionRequest, Limits, TenantContext
+
+from fetcher.compat import normalized_request
+from fetcher.domain.connections import Connection
+from fetcher.domain.errors import PortError, PortUnavailable
+from fetcher.domain.jobs import (
+    FailureFacts,
+    Job,
+    JobStatus,
+    Lease,
+    LeaseState,
+    ResultFacts,
+    TerminalOutcome,
+)
+from fetcher.domain.result_keys import result_key
+from fetcher.domain.terminal_event import cancelled_mark, completed_mark, failed_mark
+from fetcher.ports import (
+    ConnectionRecords,
+    JobLeases,
+    ObjectCleanup,
+    ObjectStore,
+    SourceEngines,
+    UtcNow,
+)
+
+TENANT = TenantContext.new("default")
+"""What the Engine gets where there is one tenant only (spec engine 17.5)."""
+
+TIDY_SECONDS = 10.0
+STORE_TRIES = 5
+
+
+class Sealer(Protocol):
+    """Signs, encrypts and encodes a document that streams by (fetcher.crypto.sealer)."""
+
+    @property
+    def hmac_hex(self) -> str: ...
+    @property
+    def plaintext_bytes(self) -> int: ...
+
+    def feed(self, chunk: bytes | memoryview) -> bytes | memoryview: ...
+
+    def finish(self) -> bytes: ...
+
+
+class JobFailed(Exception):
+    """The attempt ends here, for a reason that may be shown."""
+
+    def __init__(self, failure: FailureFacts) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRunParts:
+    connections: ConnectionRecords
+    leases: JobLeases
+    engines: SourceEngines
+    objects: ObjectStore
+    cleanup: ObjectCleanup
+    new_sealer: Callable[[], Sealer]
+    key_version: str
+    key_prefix: str
+    now: UtcNow
+
+
+class RunJob:
+    """Implements what an extractor needs of a job; knows no actor."""
+
+    def __init__(self, parts: JobRunParts) -> None:
+        self._parts = parts
+
+    async def run(self, job: Job, lease: Lease) -> TerminalOutcome:
+        """The outcome to be written. Cancelled, or failed: no object is left visible."""
+        started_at = trio.current_time()
+        try:
+            facts = await self._extract(job, lease)
+        except JobFailed as failed:
+            return self._failed(job, failed.failure)
+        if facts is None:
+            return self.cancelled(job)
+        completed_at = self._parts.now()
+        execution_ms = int((trio.current_time() - started_at) * 1000)
+        mark = completed_mark(job, facts, completed_at, execution_ms)
+        return TerminalOutcome(status=JobStatus.COMPLETED, event=mark, result=facts)
+
+    def cancelled(self, job: Job) -> TerminalOutcome:
+        failure = FailureFacts(message="job cancelled", code="cancelled")
+        mark = failed_mark(job, failure, self._parts.now())
+        return TerminalOutcome(status=JobStatus.CANCELLED, event=mark, failure=failure)
+
+    def lost(self, job: Job) -> TerminalOutcome:
+        """The outcome of a job whose workers died too often."""
+        failure = FailureFacts(
+            message="job failed: its worker was lost too often", code="worker_lost"
+        )
+        return self._failed(job, failure)
+
+    async def tidy(self, job: Job, *, keep_attempt: int | None) -> None:
+        """Delete the objects of all attempts but the one to keep; what fails is noted."""
+        attempts = [n for n in range(1, job.attempt + 1) if n != keep_attempt]
+        await self._delete(job, [self._key(job, n) for n in attempts])
+
+    async def discard(self, job: Job, lease: Lease) -> None:
+        await self._delete(job, [self._key(job, lease.attempt)])
+
+    def _failed(self, job: Job, failure: FailureFacts) -> TerminalOutcome:
+        mark = failed_mark(job, failure, self._parts.now())
+        return TerminalOutcome(status=JobStatus.FAILED, event=mark, failure=failure)
+
+    def _key(self, job: Job, attempt: int) -> str:
+        return result_key(self._parts.key_prefix, job.id, attempt)
+
+    async def _delete(self, job: Job, keys: Sequence[str]) -> None:
+        if not keys:
+            return
+        with trio.CancelScope(shield=True), trio.move_on_after(2 * TIDY_SECONDS):
+            left = list(keys)
+            with trio.move_on_after(TIDY_SECONDS):
+                for key in keys:
+                    try:
+                        await self._parts.objects.delete(key)
+                        left.remove(key)
+                    except PortError:
+                        continue
+            if left:
+                try:
+                    await self._parts.cleanup.note(job.id, left)
+                except PortError:
+                    # Both stores are away: the bucket's lifecycle rule is the last resort.
+                    return
+
+    async def _extract(self, job: Job, lease: Lease) -> ResultFacts | None:
+        """The stored result; None when the job was asked to stop before it became visible."""
+        connections = await self._resolve(job)
+        engine = self._parts.engines.engine_for(connections, job.options, job.mapped_fields)
+        key = self._key(job, lease.attempt)
+        sealer = self._parts.new_sealer()
+        storage_failures: list[PortError] = []
+        try:
+            plan = await engine.plan_extraction(TENANT, self._request(job, connections))
+            plan = replace(plan, request_id=str(job.id))
+            async with self._parts.objects.upload(key) as upload:
+
+                async def write(chunk: bytes | memoryview) -> None:
+                    try:
+                        await upload.write(sealer.feed(chunk))
+                    except PortError as failure:
+                        storage_failures.append(failure)
+                        raise
+
+                summary = await engine.stream_extraction(plan, write)
+                await upload.write(sealer.finish())
+                if await self._lease_state(lease) is LeaseState.CANCEL_REQUESTED:
+                    return None
+                await upload.complete()
+        except EngineError as error:
+            failure = storage_failures[0] if storage_failures else error
+            raise JobFailed(failure_of(failure)) from None
+        except PortError as error:
+            raise JobFailed(failure_of(error)) from None
+        return ResultFacts(
+            path=key,
+            hmac=sealer.hmac_hex,
+            size_bytes=sealer.plaintext_bytes,
+            row_count=summary.row_count,
+            key_version=self._parts.key_version,
+        )
+
+    def _request(self, job: Job, connections: Sequence[Connection]) -> ExtractionRequest:
+        types = {c.config_name: c.type.value for c in connections}
+        fields, filters = normalized_request(job.mapped_fields, job.filters, types)
+        overrides = Limits.from_public_dict(job.options.limits) if job.options.limits else None
+        return ExtractionRequest(mapped_fields=fields, filters=filters, overrides=overrides)
+
+    async def _resolve(self, job: Job) -> list[Connection]:
+        names = sorted(job.mapped_fields)
+        found = await self._find(names)
+        missing = sorted(set(names) - {c.config_name for c in found})
+        if missing:
+            listed = ", ".join(missing)
+            raise JobFailed(
+                FailureFacts(message=f"no connection is configured for {listed}", code="not_found")
+            )
+        foreign = [c for c in found if c.product_name.lower() != job.product_name]
+        if foreign:
+            name = foreign[0].config_name
+            raise JobFailed(
+                FailureFacts(
+                    message=f"{name}: the connection belongs to another product",
+                    code="forbidden",
+                    source=name,
+                )
+            )
+        return found
+
+    async def _find(self, names: Sequence[str]) -> list[Connection]:
+        for attempt in range(STORE_TRIES):
+            try:
+                return await self._parts.connections.find_by_config_names(names)
+            except PortUnavailable:
+                await trio.sleep(min(2**attempt, 8))
+        raise JobFailed(FailureFacts(message="the record store is away", code="unavailable"))
+
+    async def _lease_state(self, lease: Lease) -> LeaseState:
+        """What is found here saves an upload's last step; the terminal write decides anyway."""
+        try:
+            states = await self._parts.leases.check([lease])
+        except PortUnavailable:
+            return LeaseState.HELD
+        return states[lease.job_id]
+
+
+def failure_of(error: EngineError | PortError) -> FailureFacts:
+    """The safe parts of a failure (decisions, 'Failure text')."""
+    if isinstance(error, PortError):
+        return FailureFacts(
+            message="saving external data to storage failed", code=f"storage_{error.code}"
+        )
+    return FailureFacts(
+        message=failure_message(error),
+        code=error.category.value,
+        source=error.source,
+        stage=error.stage.value if error.stage else None,
+        reason=error.reason,
+    )
+
+
+def failure_message(error: EngineError) -> str:
+    """``sales_db: connect failed at tls: certificate_expired``, as far as the parts are known."""
+    parts: list[str] = []
+    if error.source:
+        parts.append(f"{error.source}: ")
+    parts.append(error.message)
+    if error.stage:
+        parts.append(f" at {error.stage.value}")
+    if error.reason:
+        parts.append(f": {error.reason}")
+    where = ".".join(name for name in (error.table, error.column) if name)
+    if where:
+        parts.append(f" ({where})")
+    missing = "; ".join(
+        f"{failure.type} {'.'.join(filter(None, (failure.config_name, failure.table, failure.field)))}"
+        for failure in error.failures[:10]
+    )
+    if missing:
+        parts.append(f": {missing}")
+    return "".join(parts)

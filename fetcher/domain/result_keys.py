@@ -1,0 +1,13 @@
+"""Where results lie: one object key an attempt (design section 4, step 5)."""
+
+from fetcher.domain.ids import JobId
+
+
+def result_key(prefix: str, job_id: JobId, attempt: int) -> str:
+    """The Wire's key for the first attempt; later ones carry their number.
+
+    A late loser therefore never overwrites the winner. ``prefix`` is put in front verbatim
+    (spec worker-and-events 6).
+    """
+    number = "" if attempt <= 1 else f".{attempt}"
+    return f"{prefix}external-data/{job_id}{number}.json"
