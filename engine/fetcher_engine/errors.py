@@ -1,6 +1,10 @@
 """What fails in an extraction, in eleven categories with fixed texts (spec engine, section 3)."""
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fetcher_engine.schema import ValidationFailure
 
 
 class ErrorCategory(StrEnum):
@@ -48,3 +52,61 @@ class SourceFailure(Exception):
         self.reason = reason
         self.table = table
         self.column = column
+
+
+class EngineError(Exception):
+    """The only error that leaves the Engine (spec 3.2): a category and a fixed, safe text.
+
+    Hosts decide by ``category``, never by text. The other attributes are safe words and names that
+    a host may show: ``source`` is the config name, ``stage``, ``reason``, ``table`` and ``column``
+    come from a connector's :class:`SourceFailure`, ``failures`` from a schema report. ``cause`` is
+    kept for a host that wants to recognise its own exception and is reachable only by
+    :meth:`unwrap`; it never shows in a text, a traceback or a pickle.
+    """
+
+    def __init__(
+        self,
+        category: ErrorCategory,
+        message: str,
+        cause: BaseException | None = None,
+        *,
+        source: str | None = None,
+        stage: Stage | None = None,
+        reason: str | None = None,
+        table: str | None = None,
+        column: str | None = None,
+        failures: "tuple[ValidationFailure, ...]" = (),
+    ) -> None:
+        super().__init__(message)
+        self.category = category
+        self.message = message
+        self.source = source
+        self.stage = stage
+        self.reason = reason
+        self.table = table
+        self.column = column
+        self.failures = failures
+        self._cause = cause
+
+    def __str__(self) -> str:
+        return f"engine: [{self.category or ErrorCategory.INTERNAL}] {self.message}"
+
+    def __repr__(self) -> str:
+        return f"EngineError({str(self.category)!r}, {self.message!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        state = {name: value for name, value in vars(self).items() if name != "_cause"}
+        return (EngineError, (self.category, self.message), state)
+
+    def unwrap(self) -> BaseException | None:
+        """The original exception, where the Engine kept it; for the same process only."""
+        return self._cause
+
+    def to_public_dict(self) -> dict[str, str]:
+        """The projection for transports (spec 3.2)."""
+        return {"category": str(self.category), "message": self.message}
+
+
+def is_valid_category(category: str) -> bool:
+    """Whether the text is one of the eleven."""
+    return category in frozenset(ErrorCategory)

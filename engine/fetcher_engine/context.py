@@ -1,0 +1,46 @@
+"""On whose behalf an operation runs (spec 4.1)."""
+
+import re
+from dataclasses import dataclass, replace
+from typing import Self
+
+from fetcher_engine.errors import EngineError, ErrorCategory
+
+_TENANT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,255}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class TenantContext:
+    """The tenant, the only dimension of isolation, and a request id that serves tracing alone.
+
+    A value built by hand is not checked here: every operation checks it again.
+    """
+
+    tenant_id: str
+    request_id: str = ""
+
+    @classmethod
+    def new(cls, tenant_id: str) -> Self:
+        """Trim and validate; raise ``validation`` with ``tenant id is invalid``."""
+        trimmed = tenant_id.strip()
+        if not _TENANT_ID.fullmatch(trimmed):
+            raise EngineError(ErrorCategory.VALIDATION, "tenant id is invalid")
+        return cls(trimmed)
+
+    def with_request_id(self, request_id: str) -> Self:
+        """A copy with the trimmed request id."""
+        return replace(self, request_id=request_id.strip())
+
+    @property
+    def is_zero(self) -> bool:
+        return not self.tenant_id and not self.request_id
+
+    @property
+    def is_multi_tenant(self) -> bool:
+        return bool(self.tenant_id)
+
+
+def require_tenant(tenant: TenantContext) -> None:
+    """Raise ``validation`` unless the id is well formed, as it stands: nothing is trimmed here."""
+    if not _TENANT_ID.fullmatch(tenant.tenant_id):
+        raise EngineError(ErrorCategory.VALIDATION, "tenant scope is required")

@@ -1,0 +1,61 @@
+"""The states of one execution, told to the host's store (spec 10.6)."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+
+from fetcher_engine.concurrency import Concurrency
+from fetcher_engine.context import TenantContext
+from fetcher_engine.errors import EngineError, ErrorCategory
+from fetcher_engine.ports import ExecutionStore
+from fetcher_engine.results import ExecutionState, ExecutionStatus
+
+_SAVE_SECONDS = 5.0
+"""How long a terminal state may take; it is written also when the run's own time is up."""
+
+
+class ExecutionStates:
+    """Best effort: a store's errors are ignored. Without a store or a job id nothing is written."""
+
+    def __init__(
+        self,
+        *,
+        store: ExecutionStore | None,
+        concurrency: Concurrency,
+        tenant: TenantContext,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._store = store
+        self._concurrency = concurrency
+        self._tenant = tenant
+        self._now = now
+        self._state = ExecutionState(job_id=tenant.request_id)
+
+    async def running(self) -> None:
+        self._state = replace(self._state, status=ExecutionStatus.RUNNING, started_at=self._now())
+        with suppress(Exception):  # a state that is not written stops no execution
+            await self._save()
+
+    async def completed(self) -> ExecutionState:
+        """The state of the result."""
+        return await self._end(ExecutionStatus.COMPLETED, "")
+
+    async def failed(self, error: EngineError) -> None:
+        canceled = error.category is ErrorCategory.CANCELED
+        status = ExecutionStatus.CANCELED if canceled else ExecutionStatus.FAILED
+        await self._end(status, error.message)
+
+    async def canceled(self) -> None:
+        await self._end(ExecutionStatus.CANCELED, "execution canceled")
+
+    async def _end(self, status: ExecutionStatus, message: str) -> ExecutionState:
+        self._state = replace(
+            self._state, status=status, completed_at=self._now(), failure_message=message
+        )
+        await self._concurrency.run_shielded(_SAVE_SECONDS, self._save)
+        return self._state
+
+    async def _save(self) -> None:
+        if self._store is not None and self._state.job_id:
+            await self._store.save_execution(self._tenant, self._state)

@@ -1,0 +1,185 @@
+"""What a host gives the Engine (spec 5).
+
+Methods are coroutines unless written as plain functions; those do no I/O. A port is called by
+several operations at once, honours cancellation, and keeps tenants apart by ``tenant.tenant_id``.
+What a port raises never leaves the Engine as it is: a connector's :class:`SourceFailure` becomes an
+:class:`EngineError` with its safe words, an ``EngineError`` of a store passes, anything else is
+replaced by a fixed text.
+"""
+
+from contextlib import AbstractContextManager
+from typing import Protocol, runtime_checkable
+
+from fetcher_engine.batches import Batch, StreamRequest
+from fetcher_engine.connection import (
+    ConnectionDescriptor,
+    ConnectionListParams,
+    ConnectionPage,
+    ProtectedCredential,
+)
+from fetcher_engine.context import TenantContext
+from fetcher_engine.results import ExecutionState
+from fetcher_engine.schema import SchemaSnapshot
+
+
+class BatchStream(Protocol):
+    """Rows of the asked tables: tables in the byte order of their names, each contiguous.
+
+    A table without rows yields nothing. Failures are raised as :class:`SourceFailure`.
+    """
+
+    async def next_batch(self) -> Batch | None:
+        """The next batch, None at the end."""
+        ...
+
+    async def aclose(self) -> None:
+        """Stop reading and free what the stream holds. Idempotent; called on every path."""
+
+
+class Connector(Protocol):
+    """One source for one operation, owned by one task. Failures are :class:`SourceFailure`."""
+
+    async def test_connection(self) -> None:
+        """Connect, if not connected, and prove that the source answers."""
+
+    async def discover_schema(self) -> SchemaSnapshot:
+        """The source's tables without system tables. Connects lazily: nobody tested before."""
+        ...
+
+    async def open_stream(self, request: StreamRequest) -> BatchStream:
+        """Start to read; called at most once, after ``test_connection``."""
+        ...
+
+    async def close(self) -> None:
+        """Free everything. Idempotent, and safe before and after a failed connect."""
+
+
+class ConnectorFactory(Protocol):
+    """Builds the connectors of one datasource type."""
+
+    requires_fields: bool
+    """Whether a table asked for with an empty list of fields is an error (True for SQL)."""
+
+    def build(self, descriptor: ConnectionDescriptor) -> Connector:
+        """A connector that has not connected: no I/O here.
+
+        May raise :class:`EngineError` of category ``validation`` or ``not_found``, which pass.
+        """
+        ...
+
+
+class ConnectorRegistry(Protocol):
+    def connector(self, datasource_type: str) -> ConnectorFactory | None:
+        """The factory for a type, None where there is none. The same type, the same factory."""
+        ...
+
+
+class ConnectionStore(Protocol):
+    """Connections by tenant and config name. Operations on sources need only this."""
+
+    async def find_connection(
+        self, tenant: TenantContext, config_name: str
+    ) -> ConnectionDescriptor | None: ...
+
+
+@runtime_checkable
+class ConnectionDirectoryStore(ConnectionStore, Protocol):
+    """A store that also keeps connections for the Engine (spec 5.6)."""
+
+    async def create(
+        self,
+        tenant: TenantContext,
+        descriptor: ConnectionDescriptor,
+        credential: ProtectedCredential | None,
+    ) -> None:
+        """Raise ``conflict`` with ``connection already exists``; uniqueness is the store's duty."""
+
+    async def update(
+        self,
+        tenant: TenantContext,
+        descriptor: ConnectionDescriptor,
+        credential: ProtectedCredential | None,
+    ) -> None:
+        """Raise ``not_found`` where it is missing. No credential: the stored one stays."""
+
+    async def delete(self, tenant: TenantContext, config_name: str) -> None:
+        """Raise ``not_found`` where it is missing; afterwards it is invisible."""
+
+    async def list(self, tenant: TenantContext) -> tuple[ConnectionDescriptor, ...]:
+        """All that are not deleted, in a deterministic order."""
+        ...
+
+
+@runtime_checkable
+class ConnectionIdStore(ConnectionStore, Protocol):
+    """A store whose records have ids of the host's own."""
+
+    async def find_by_id(
+        self, tenant: TenantContext, connection_id: str
+    ) -> ConnectionDescriptor | None: ...
+
+    async def update_by_id(
+        self,
+        tenant: TenantContext,
+        connection_id: str,
+        descriptor: ConnectionDescriptor,
+        credential: ProtectedCredential | None,
+    ) -> None:
+        """Raise ``not_found`` where it is missing."""
+
+    async def delete_by_id(self, tenant: TenantContext, connection_id: str) -> None:
+        """Raise ``not_found`` where it is missing."""
+
+    async def list_paged(
+        self, tenant: TenantContext, params: ConnectionListParams
+    ) -> ConnectionPage: ...
+
+
+class CredentialProtector(Protocol):
+    async def protect(self, tenant: TenantContext, plaintext: bytes) -> ProtectedCredential:
+        """Seal a password; neither side of it stands in an error."""
+        ...
+
+
+class ActiveExecutionChecker(Protocol):
+    async def has_active_executions(self, tenant: TenantContext, config_name: str) -> bool: ...
+
+
+class SchemaCache(Protocol):
+    """Schemas by tenant, config name and fingerprint. Errors count as misses.
+
+    ``fingerprint`` is a hex digest of everything that decides what discovery sees: an entry under
+    another one must not be returned.
+    """
+
+    async def get_schema(
+        self, tenant: TenantContext, config_name: str, fingerprint: str
+    ) -> SchemaSnapshot | None: ...
+
+    async def put_schema(
+        self, tenant: TenantContext, snapshot: SchemaSnapshot, fingerprint: str
+    ) -> None: ...
+
+    async def invalidate_schema(self, tenant: TenantContext, config_name: str) -> None:
+        """Forget every fingerprint of this connection."""
+
+
+class ExecutionStore(Protocol):
+    async def save_execution(self, tenant: TenantContext, state: ExecutionState) -> None:
+        """Upsert by tenant and job id. Best effort: errors are ignored."""
+
+
+class Observability(Protocol):
+    def start_span(self, operation: str) -> AbstractContextManager[object]:
+        """A span, entered around the operation.
+
+        It leaves with an :class:`EngineError` (whose category may be recorded) or the loop's
+        cancellation, never with a foreign exception.
+        """
+        ...
+
+
+class CancelSignal(Protocol):
+    """Cooperative cancellation for hosts that cannot cancel a task."""
+
+    def is_cancelled(self) -> bool: ...

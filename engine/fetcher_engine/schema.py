@@ -1,0 +1,143 @@
+"""What a source holds, and what does not fit it (spec 4.7, 4.8)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from fetcher_engine.timestamps import rfc3339
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSnapshot:
+    """One column; ``type`` in the database's own words."""
+
+    name: str
+    type: str
+    nullable: bool = True
+    primary_key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableSnapshot:
+    """One table or collection. ``fields`` are what can be asked for; ``columns`` may tell more."""
+
+    name: str
+    fields: tuple[str, ...]
+    columns: tuple[ColumnSnapshot, ...] = ()
+
+    def has_field(self, name: str) -> bool:
+        """Whether it is a field, or the parent object of flattened document paths."""
+        return name in self.fields or any(f.startswith(f"{name}.") for f in self.fields)
+
+    def top_level_fields(self) -> tuple[str, ...]:
+        """All fields once, in byte order; a flattened path counts as its topmost parent.
+
+        A field whose own name holds a dot (SQL allows it) keeps it: its table tells ``columns``.
+        """
+        columns = {column.name for column in self.columns}
+        names = {f if f in columns else f.partition(".")[0] for f in self.fields}
+        return tuple(sorted(names))
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSnapshot:
+    """The tables of one source, without system tables and without secrets."""
+
+    config_name: str
+    tables: tuple[TableSnapshot, ...] = ()
+    captured_at: datetime | None = None
+
+    def has_table(self, name: str) -> bool:
+        return any(table.name == name for table in self.tables)
+
+    def table_names(self) -> tuple[str, ...]:
+        return tuple(sorted(table.name for table in self.tables))
+
+    def to_public_dict(self) -> dict[str, object]:
+        public: dict[str, object] = {
+            "configName": self.config_name,
+            "tables": [{"name": table.name, "fields": list(table.fields)} for table in self.tables],
+        }
+        if self.captured_at is not None:
+            public["capturedAt"] = rfc3339(self.captured_at)
+        return public
+
+
+class FailureType(StrEnum):
+    DATASOURCE_NOT_FOUND = "datasource_not_found"
+    TABLE_NOT_FOUND = "table_not_found"
+    FIELD_NOT_FOUND = "field_not_found"
+    INVALID_FILTER = "invalid_filter"
+    LIMIT_EXCEEDED = "limit_exceeded"
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationFailure:
+    """One thing that does not fit, named by what the caller itself asked for."""
+
+    type: FailureType
+    config_name: str
+    table: str = ""
+    field: str = ""
+    detail: str = ""
+
+    def to_public_dict(self) -> dict[str, str]:
+        optional = {"table": self.table, "field": self.field, "detail": self.detail}
+        return {
+            "type": str(self.type),
+            "configName": self.config_name,
+            **{name: value for name, value in optional.items() if value},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationReport:
+    """All failures, sorted by config name, table, type and field."""
+
+    failures: tuple[ValidationFailure, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        return not self.failures
+
+    def to_public_dict(self) -> dict[str, object]:
+        public: dict[str, object] = {"valid": self.valid}
+        if self.failures:
+            public["failures"] = [failure.to_public_dict() for failure in self.failures]
+        return public
+
+
+@dataclass(frozen=True, slots=True)
+class TableMapping:
+    """What is wanted of one table: fields to read, and fields that filters name."""
+
+    name: str
+    fields: Sequence[str] = ()
+    filter_fields: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DatasourceMapping:
+    config_name: str
+    tables: Sequence[TableMapping] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaValidationRequest:
+    datasources: Sequence[DatasourceMapping] = ()
+
+    @classmethod
+    def of(
+        cls, mapped_fields: Mapping[str, Mapping[str, Sequence[str]]]
+    ) -> "SchemaValidationRequest":
+        """The request for a mapping of config name to table to fields."""
+        return cls(
+            tuple(
+                DatasourceMapping(
+                    config_name,
+                    tuple(TableMapping(name, tuple(fields)) for name, fields in tables.items()),
+                )
+                for config_name, tables in mapped_fields.items()
+            )
+        )

@@ -1,0 +1,79 @@
+"""From a config name to a connector in use, closed exactly once (spec 5.2, 10.2)."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from fetcher_engine.concurrency import Concurrency
+from fetcher_engine.connection import ConnectionDescriptor
+from fetcher_engine.context import TenantContext
+from fetcher_engine.errors import EngineError, ErrorCategory
+from fetcher_engine.failures import from_store
+from fetcher_engine.port_check import check_port
+from fetcher_engine.ports import ConnectionStore, Connector, ConnectorFactory, ConnectorRegistry
+
+T = TypeVar("T")
+
+_CLOSE_SECONDS = 5.0
+"""How long a connector may take to close before it is left behind (spec 10.7)."""
+
+
+class Sources:
+    """The host's registry and store, as one operation uses them."""
+
+    def __init__(
+        self, *, registry: ConnectorRegistry, store: ConnectionStore, concurrency: Concurrency
+    ) -> None:
+        self._registry = registry
+        self._store = store
+        self._concurrency = concurrency
+
+    async def find(self, tenant: TenantContext, config_name: str) -> ConnectionDescriptor | None:
+        """The tenant's connection of this name, None where it has none."""
+        return await from_store(lambda: self._store.find_connection(tenant, config_name))
+
+    def factory(self, descriptor: ConnectionDescriptor) -> ConnectorFactory:
+        """Raise ``not_found`` for a type that nobody registered."""
+        factory = self._registry.connector(descriptor.type)
+        if factory is None:
+            # the type may be anything somebody stored: shown, but not at any length
+            shown = "".join(filter(str.isprintable, descriptor.type))[:64]
+            raise EngineError(
+                ErrorCategory.NOT_FOUND,
+                f"no connector registered for datasource type {shown}",
+                source=descriptor.config_name,
+            )
+        return factory
+
+    async def with_connector(
+        self, descriptor: ConnectionDescriptor, use: Callable[[Connector], Awaitable[T]]
+    ) -> T:
+        """Build a connector, use it, and close it on every path; errors of closing are ignored."""
+        connector = self._build(descriptor)
+        try:
+            return await use(connector)
+        finally:
+            await self.shielded(connector.close)
+
+    async def shielded(self, clean_up: Callable[[], Awaitable[None]]) -> None:
+        """Run clean-up, protected and bounded."""
+        await self._concurrency.run_shielded(_CLOSE_SECONDS, clean_up)
+
+    def _build(self, descriptor: ConnectionDescriptor) -> Connector:
+        factory = self.factory(descriptor)
+        try:
+            connector = check_port(factory.build(descriptor), Connector, "connector")
+        except Exception as error:  # noqa: BLE001 - the boundary to a host's factory
+            passes = isinstance(error, EngineError) and error.category in (
+                ErrorCategory.VALIDATION,
+                ErrorCategory.NOT_FOUND,
+            )
+            failure = error if passes else None
+        else:
+            if connector is not None:
+                return connector
+            failure = None
+        raise failure or EngineError(
+            ErrorCategory.UNAVAILABLE,
+            "failed to build connector for connection",
+            source=descriptor.config_name,
+        )
