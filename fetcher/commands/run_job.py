@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import trio
-from fetcher_engine import EngineError, ExtractionRequest, Limits, TenantContext
 
 from fetcher.compat import normalized_request
 from fetcher.domain.connections import Connection
@@ -20,7 +19,7 @@ from fetcher.domain.jobs import (
     TerminalOutcome,
 )
 from fetcher.domain.result_keys import result_key
-from fetcher.domain.terminal_event import cancelled_mark, completed_mark, failed_mark
+from fetcher.domain.terminal_event import completed_mark, failed_mark
 from fetcher.ports import (
     ConnectionRecords,
     JobLeases,
@@ -29,12 +28,14 @@ from fetcher.ports import (
     SourceEngines,
     UtcNow,
 )
+from fetcher_engine import EngineError, ExtractionRequest, Limits, TenantContext
 
 TENANT = TenantContext.new("default")
 """What the Engine gets where there is one tenant only (spec engine 17.5)."""
 
 TIDY_SECONDS = 10.0
 STORE_TRIES = 5
+MAX_NAMED_FAILURES = 10
 
 
 class Sealer(Protocol):
@@ -246,10 +247,10 @@ def failure_message(error: EngineError) -> str:
     where = ".".join(name for name in (error.table, error.column) if name)
     if where:
         parts.append(f" ({where})")
-    missing = "; ".join(
-        f"{failure.type} {'.'.join(filter(None, (failure.config_name, failure.table, failure.field)))}"
-        for failure in error.failures[:10]
-    )
+    missing = [
+        " ".join((failure.type, ".".join(filter(None, (failure.table, failure.field)))))
+        for failure in error.failures[:MAX_NAMED_FAILURES]
+    ]
     if missing:
-        parts.append(f": {missing}")
+        parts.append(f": {', '.join(missing)}")
     return "".join(parts)

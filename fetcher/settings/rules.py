@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from fetcher.settings.model import DeploymentMode, Role, Settings
 
+LOG_LEVELS = ("debug", "info", "warn", "error", "dpanic", "panic", "fatal")
+LOG_ENCODINGS = ("json", "console")
 MIN_MASTER_KEY_BYTES = 32
 UPLOAD_SECONDS = 60.0
 """What an upload may take after the run limit, for the check of the broker's ack timeout."""
@@ -15,6 +17,7 @@ def all_rules(settings: Settings, role: Role, environment: Mapping[str, str]) ->
     return [
         *_key_rules(settings),
         *_address_rules(settings),
+        *_log_rules(settings),
         *_embedded_rules(settings, role),
         *_streaming_rules(settings, role, environment),
         *_storage_rules(settings),
@@ -44,6 +47,15 @@ def _address_rules(settings: Settings) -> list[str]:
     if not colon or not port.isdigit() or int(port) > 65535:
         return ["SERVER_ADDRESS: must be host:port or :port"]
     return []
+
+
+def _log_rules(settings: Settings) -> list[str]:
+    problems: list[str] = []
+    if settings.log_level and settings.log_level.strip().lower() not in LOG_LEVELS:
+        problems.append(f"LOG_LEVEL: must be one of {', '.join(LOG_LEVELS)}")
+    if settings.log_encoding and settings.log_encoding.strip().lower() not in LOG_ENCODINGS:
+        problems.append(f"LOG_ENCODING: must be one of {', '.join(LOG_ENCODINGS)}")
+    return problems
 
 
 def _embedded_rules(settings: Settings, role: Role) -> list[str]:

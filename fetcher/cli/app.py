@@ -1,0 +1,127 @@
+"""The commands, and how each ends."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+from rich.console import Console
+
+from fetcher.settings import Role, Settings, SettingsRefused, load_settings
+
+EXIT_FAILED = 1
+EXIT_SETTINGS = 2
+
+RoleName = Literal["manager", "worker", "all"]
+RoleOption = Annotated[RoleName, Parameter(help="Which actors this process runs.")]
+
+app = App(
+    name="fetcher",
+    help="Gets data out of databases that a team does not own.",
+    version_flags=["--version"],
+    result_action="return_value",
+)
+keys_app = App(name="keys", help="Master keys and what is derived from them.")
+app.command(keys_app)
+
+
+def main() -> None:
+    """Run one command; never returns."""
+    try:
+        code = app(sys.argv[1:], exit_on_error=False, print_error=False)
+    except CycloptsError as usage:
+        complain(f"fetcher: {usage}")
+        sys.exit(EXIT_SETTINGS)
+    except SettingsRefused as refused:
+        for problem in refused.problems:
+            complain(f"fetcher: {problem}")
+        sys.exit(EXIT_SETTINGS)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def complain(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def settings_for(role: RoleName) -> Settings:
+    return load_settings(os.environ, Role(role))
+
+
+@app.default
+def serve(*, role: RoleOption = "all") -> int:
+    """Run the service until it is told to stop (SIGTERM or SIGINT)."""
+    from fetcher.bootstrap import run_service  # the other commands need none of it
+
+    return run_service(settings_for(role), Role(role))
+
+
+@app.command
+def run(*, role: RoleOption = "all") -> int:
+    """The same as `fetcher --role=…`."""
+    return serve(role=role)
+
+
+@app.command
+def demo() -> int:
+    """Run one whole job on a small shop, from registration to the opened result."""
+    from fetcher.cli.demo import run_demo
+
+    return run_demo(Console())
+
+
+@app.command
+def check_config(*, role: RoleOption = "all", json: bool = False) -> int:
+    """Check every setting, all violations at once, and show what is in force."""
+    from fetcher.cli.config_report import show_config
+
+    show_config(settings_for(role), Console(), as_json=json)
+    return 0
+
+
+@app.command
+def open_result(
+    key: str, /, *, hmac: str = "", output: Path | None = None, role: RoleOption = "all"
+) -> int:
+    """Fetch a stored result, verify and decrypt it, and print or save it.
+
+    Parameters
+    ----------
+    key
+        The object's key: `result.path` of the event, `resultPath` of the job.
+    hmac
+        The expected HMAC; by default that of the job's record.
+    output
+        A file to write to (created with mode 0600) instead of printing.
+    """
+    from fetcher.cli.result_opening import open_stored_result
+
+    return open_stored_result(settings_for(role), key, expected_hmac=hmac, output=output)
+
+
+@keys_app.command
+def generate() -> int:
+    """Print a new master key for APP_ENC_KEY."""
+    from fetcher.crypto.keys import generate_master_key
+
+    print(generate_master_key())
+    return 0
+
+
+@keys_app.command
+def derive(
+    *, purpose: Literal["external", "storage"] = "external", quiet: bool = False, key: str = ""
+) -> int:
+    """Print a key for consumers, derived from APP_ENC_KEY (else standard input, else --key).
+
+    The external key verifies events and results, and lets its holder forge events; the storage key
+    decrypts results.
+
+    Parameters
+    ----------
+    key
+        The master key itself. Discouraged: other users of the machine can see it.
+    """
+    from fetcher.cli.key_derivation import print_derived_key
+
+    return print_derived_key(purpose=purpose, quiet=quiet, key=key)

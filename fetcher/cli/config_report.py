@@ -1,0 +1,41 @@
+"""`fetcher check-config`: what is in force, with secrets masked."""
+
+import json
+from typing import Any
+
+from pydantic import SecretStr
+from rich.console import Console
+from rich.table import Table
+
+from fetcher.settings import Settings
+
+MASK = "********"
+
+
+def show_config(settings: Settings, console: Console, *, as_json: bool) -> None:
+    values = effective(settings)
+    if as_json:
+        print(json.dumps(values, ensure_ascii=False, indent=2))
+        return
+    table = Table(title="Settings in force", title_justify="left")
+    table.add_column("name")
+    table.add_column("value", overflow="fold")
+    for name, value in values.items():
+        table.add_row(name, str(value))
+    console.print(table)
+    prefix = settings.object_storage_key_prefix
+    if prefix and not prefix.endswith("/"):
+        console.print(
+            "warning: OBJECT_STORAGE_KEY_PREFIX does not end in '/': it is put in front verbatim"
+        )
+    console.print("settings: OK")
+
+
+def effective(settings: Settings) -> dict[str, Any]:
+    return {name.upper(): shown(getattr(settings, name)) for name in type(settings).model_fields}
+
+
+def shown(value: object) -> object:
+    if isinstance(value, SecretStr):
+        return MASK if value.get_secret_value() else ""
+    return value if isinstance(value, bool | int | float | None) else str(value)
