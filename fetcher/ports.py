@@ -14,8 +14,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
-from fetcher_engine import Engine
-
 from fetcher.domain.connections import Connection, ConnectionPage, ConnectionQuery
 from fetcher.domain.ids import ConnectionId, JobId
 from fetcher.domain.jobs import (
@@ -33,8 +31,11 @@ from fetcher.domain.jobs import (
     JobOptions,
     Lease,
     LeaseState,
+    MappedFields,
     TerminalOutcome,
 )
+from fetcher.domain.message_envelope import HeaderValue as HeaderValue
+from fetcher_engine import Engine
 
 UtcNow: TypeAlias = Callable[[], datetime]
 """The wall clock, injected: an aware time in UTC."""
@@ -139,7 +140,7 @@ class JobLeases(Protocol):
         ...
 
     async def release(self, lease: Lease) -> bool:
-        """Back to pending in one write: no token, due now, to be dispatched anew; not a takeover."""
+        """Back to pending in one write: no token, due now, to be dispatched anew."""
         ...
 
 
@@ -205,9 +206,6 @@ class RecordStore:
 
 
 # --- messages -------------------------------------------------------------------------------
-
-HeaderValue: TypeAlias = str | int | bytearray
-"""``str`` travels as AMQP long string, ``int`` as 32-bit integer, ``bytearray`` as byte array."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -373,4 +371,11 @@ class PasswordCipher(Protocol):
 class SourceEngines(Protocol):
     """The Engine over a request's connections: one per request, cheap, bound to these records."""
 
-    def engine_for(self, connections: Sequence[Connection], options: JobOptions) -> Engine: ...
+    def engine_for(
+        self,
+        connections: Sequence[Connection],
+        options: JobOptions,
+        requested: MappedFields | None = None,
+    ) -> Engine:
+        """``requested`` decides which schemas discovery reads (spec engine 17.4)."""
+        ...

@@ -5,9 +5,14 @@ from collections.abc import Callable, Sequence
 from fetcher.crypto.signer import MessageSigner
 from fetcher.domain.backoff import full_jitter
 from fetcher.domain.errors import PortError, Unroutable
-from fetcher.domain.ids import SINGLE_TENANT, JobId
+from fetcher.domain.ids import SINGLE_TENANT, JobId, uuid7
 from fetcher.domain.jobs import EventClaim
-from fetcher.domain.terminal_event import event_headers, event_routing_key
+from fetcher.domain.terminal_event import (
+    EventRefused,
+    event_body,
+    event_headers,
+    event_routing_key,
+)
 from fetcher.ports import EventOutbox, MessagePublisher, OutgoingMessage, UtcNow
 
 EVENT_LEASE_SECONDS = 30.0
@@ -64,9 +69,10 @@ class PublishEvents:
                     raise
             await self._outbox.mark_published(claim.job_id)
             self._observe(claim.job_id, "ok")
-        except PortError as failure:
-            self._observe(claim.job_id, failure.code)
-            await self._postpone(claim, failure.code)
+        except (PortError, EventRefused) as failure:
+            code = failure.code if isinstance(failure, PortError) else "refused"
+            self._observe(claim.job_id, code)
+            await self._postpone(claim, code)
 
     async def _postpone(self, claim: EventClaim, code: str) -> None:
         wait = full_jitter(
@@ -79,9 +85,12 @@ class PublishEvents:
             return
 
     def _message(self, claim: EventClaim) -> OutgoingMessage:
-        body = claim.mark.payload.encode()
-        routing_key = event_routing_key(claim.mark.status)
-        headers = event_headers(job_id=claim.job_id, mark=claim.mark, source=self._source)
+        """Raise EventRefused when the event may not be sent as it is."""
+        body = event_body(claim.mark)
+        routing_key = event_routing_key(claim.mark)
+        headers = event_headers(
+            claim.job_id, claim.mark, source=self._source, request_id=str(uuid7())
+        )
         signed = self._signer.headers(
             tenant=SINGLE_TENANT,
             body=body,

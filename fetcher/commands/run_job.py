@@ -19,7 +19,12 @@ from fetcher.domain.jobs import (
     TerminalOutcome,
 )
 from fetcher.domain.result_keys import result_key
-from fetcher.domain.terminal_event import completed_mark, failed_mark
+from fetcher.domain.terminal_event import (
+    JOB_CANCELLED,
+    completed_mark,
+    failed_mark,
+    failure_message,
+)
 from fetcher.ports import (
     ConnectionRecords,
     JobLeases,
@@ -35,7 +40,14 @@ TENANT = TenantContext.new("default")
 
 TIDY_SECONDS = 10.0
 STORE_TRIES = 5
-MAX_NAMED_FAILURES = 10
+LIMIT_NAMES = {
+    "maxDatasources": "max_datasources",
+    "maxTablesPerDatasource": "max_tables_per_datasource",
+    "maxFieldsPerTable": "max_fields_per_table",
+    "maxConcurrency": "max_concurrency",
+    "timeout": "timeout",
+    "maxResultBytes": "max_result_bytes",
+}
 
 
 class Sealer(Protocol):
@@ -89,13 +101,12 @@ class RunJob:
             return self.cancelled(job)
         completed_at = self._parts.now()
         execution_ms = int((trio.current_time() - started_at) * 1000)
-        mark = completed_mark(job, facts, completed_at, execution_ms)
+        mark = completed_mark(job, facts, completed_at=completed_at, execution_ms=execution_ms)
         return TerminalOutcome(status=JobStatus.COMPLETED, event=mark, result=facts)
 
     def cancelled(self, job: Job) -> TerminalOutcome:
-        failure = FailureFacts(message="job cancelled", code="cancelled")
-        mark = failed_mark(job, failure, self._parts.now())
-        return TerminalOutcome(status=JobStatus.CANCELLED, event=mark, failure=failure)
+        mark = failed_mark(job, JOB_CANCELLED, at=self._parts.now())
+        return TerminalOutcome(status=JobStatus.CANCELLED, event=mark, failure=JOB_CANCELLED)
 
     def lost(self, job: Job) -> TerminalOutcome:
         """The outcome of a job whose workers died too often."""
@@ -113,7 +124,7 @@ class RunJob:
         await self._delete(job, [self._key(job, lease.attempt)])
 
     def _failed(self, job: Job, failure: FailureFacts) -> TerminalOutcome:
-        mark = failed_mark(job, failure, self._parts.now())
+        mark = failed_mark(job, failure, at=self._parts.now())
         return TerminalOutcome(status=JobStatus.FAILED, event=mark, failure=failure)
 
     def _key(self, job: Job, attempt: int) -> str:
@@ -178,8 +189,9 @@ class RunJob:
     def _request(self, job: Job, connections: Sequence[Connection]) -> ExtractionRequest:
         types = {c.config_name: c.type.value for c in connections}
         fields, filters = normalized_request(job.mapped_fields, job.filters, types)
-        overrides = Limits.from_public_dict(job.options.limits) if job.options.limits else None
-        return ExtractionRequest(mapped_fields=fields, filters=filters, overrides=overrides)
+        return ExtractionRequest(
+            mapped_fields=fields, filters=filters, overrides=lowered_limits(job)
+        )
 
     async def _resolve(self, job: Job) -> list[Connection]:
         names = sorted(job.mapped_fields)
@@ -219,38 +231,41 @@ class RunJob:
         return states[lease.job_id]
 
 
+def lowered_limits(job: Job) -> Limits | None:
+    """``dataRequest.options.limits`` under the Engine's own names."""
+    if not job.options.limits:
+        return None
+    return Limits(**{LIMIT_NAMES[name]: value for name, value in job.options.limits.items()})  # type: ignore[arg-type] # checked when the job was created; the Engine checks each again
+
+
 def failure_of(error: EngineError | PortError) -> FailureFacts:
     """The safe parts of a failure (decisions, 'Failure text')."""
     if isinstance(error, PortError):
         return FailureFacts(
             message="saving external data to storage failed", code=f"storage_{error.code}"
         )
+    stage = error.stage.value if error.stage else None
     return FailureFacts(
-        message=failure_message(error),
+        message=words_of(error),
         code=error.category.value,
         source=error.source,
-        stage=error.stage.value if error.stage else None,
+        stage=stage,
         reason=error.reason,
     )
 
 
-def failure_message(error: EngineError) -> str:
-    """``sales_db: connect failed at tls: certificate_expired``, as far as the parts are known."""
-    parts: list[str] = []
-    if error.source:
-        parts.append(f"{error.source}: ")
-    parts.append(error.message)
-    if error.stage:
-        parts.append(f" at {error.stage.value}")
-    if error.reason:
-        parts.append(f": {error.reason}")
+def words_of(error: EngineError) -> str:
+    missing_tables = [f.table for f in error.failures if f.type == "table_not_found" and f.table]
+    missing_fields: dict[str, list[str]] = {}
+    for failure in error.failures:
+        if failure.table and failure.field:
+            missing_fields.setdefault(failure.table, []).append(failure.field)
+    reason = error.reason or error.message
     where = ".".join(name for name in (error.table, error.column) if name)
-    if where:
-        parts.append(f" ({where})")
-    missing = [
-        " ".join((failure.type, ".".join(filter(None, (failure.table, failure.field)))))
-        for failure in error.failures[:MAX_NAMED_FAILURES]
-    ]
-    if missing:
-        parts.append(f": {', '.join(missing)}")
-    return "".join(parts)
+    return failure_message(
+        config=error.source,
+        stage=error.stage.value if error.stage else None,
+        reason=f"{reason} ({where})" if where else reason,
+        missing_tables=missing_tables,
+        missing_fields=missing_fields,
+    )

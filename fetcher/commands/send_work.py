@@ -2,7 +2,7 @@
 
 from fetcher.crypto.signer import MessageSigner
 from fetcher.domain.jobs import Job
-from fetcher.domain.work_message import work_body, work_headers
+from fetcher.domain.work_message import encode_work_message, work_headers
 from fetcher.ports import MessagePublisher, OutgoingMessage, UtcNow
 
 DEFAULT_EXCHANGE = ""
@@ -21,7 +21,7 @@ class SendWork:
 
     async def send(self, job: Job) -> None:
         """Raise Unroutable or PortUnavailable, as the publisher does."""
-        body = work_body(job)
+        body = encode_work_message(job)
         headers = work_headers(job)
         signed = self._signer.headers(
             tenant="",

@@ -1,7 +1,7 @@
 """Judge one delivery of the work queue (spec worker-and-events 3.3 and 7.3)."""
 
 from fetcher.crypto.signer import MessageVerifier
-from fetcher.domain.work_message import WorkMessage, WorkMessageMalformed, parse_work_message
+from fetcher.domain.work_message import WorkMessage, WorkMessageError, parse_work_message
 from fetcher.ports import Delivery, RejectReason, UtcNow
 
 
@@ -25,5 +25,5 @@ class VerifyWork:
             return RejectReason.BAD_SIGNATURE
         try:
             return parse_work_message(delivery.body, delivery.headers)
-        except WorkMessageMalformed:
+        except WorkMessageError:
             return RejectReason.MALFORMED
