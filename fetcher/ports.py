@@ -34,7 +34,7 @@ from fetcher.domain.jobs import (
     MappedFields,
     TerminalOutcome,
 )
-from fetcher.domain.message_envelope import HeaderValue as HeaderValue
+from fetcher.domain.message_envelope import HeaderValue
 from fetcher_engine import Engine
 
 UtcNow: TypeAlias = Callable[[], datetime]
