@@ -95,14 +95,7 @@ class AmqpDeliveries:
         return AmqpDelivery(message, self)
 
     async def publish_dead_letter(self, delivery: Delivery, reason: RejectReason) -> None:
-        await publish_dead_letter(
-            self._dead_letters,
-            body=delivery.body,
-            headers=delivery.headers,
-            exchange=delivery.exchange,
-            routing_key=delivery.routing_key,
-            reason=reason,
-        )
+        await publish_dead_letter(self._dead_letters, delivery, reason)
 
     async def stop(self) -> None:
         """Cancel the consumer; what came and was not taken yet goes back to the queue."""

@@ -5,8 +5,8 @@ from typing import Final
 from aiormq import Channel
 
 from fetcher.adapters.amqp.connection import BrokerConnection
-from fetcher.adapters.amqp.dead_letters import DEAD_LETTER_EXCHANGE, DEAD_LETTER_KEY
 from fetcher.adapters.amqp.failures import call_broker
+from fetcher.adapters.dead_letters import DEAD_LETTER_EXCHANGE, DEAD_LETTER_KEY
 
 WORK_EXCHANGE: Final = "fetcher.extract-external-data.exchange"
 WORK_QUEUE: Final = "fetcher.extract-external-data.queue"
