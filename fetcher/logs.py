@@ -1,0 +1,84 @@
+"""Where log records go, and in which form (spec configuration 10.1).
+
+One record a line on standard error: JSON in production-like environments, a console text elsewhere.
+"""
+
+import logging
+import sys
+
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+JSON_ENVIRONMENTS = frozenset({"production", "prod", "staging", "stage", "uat"})
+LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warn": logging.WARNING,
+    "error": logging.ERROR,
+    "dpanic": logging.CRITICAL,
+    "panic": logging.CRITICAL,
+    "fatal": logging.CRITICAL,
+}
+CONTROL = str.maketrans({"\r": None, "\n": None, "\0": None})
+
+
+def configure_logs(*, env_name: str, level: str, encoding: str) -> None:
+    """Set up structlog for the process; tracebacks never show local variables."""
+    environment = env_name.strip().lower()
+    as_json = encoding.strip().lower() == "json" or (
+        not encoding and environment in JSON_ENVIRONMENTS
+    )
+    threshold = LEVELS.get(level.strip().lower(), logging.INFO)
+    renderer: structlog.typing.Processor
+    if as_json:
+        renderer = structlog.processors.JSONRenderer(ensure_ascii=False)
+    else:
+        renderer = structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(),
+            exception_formatter=structlog.dev.plain_traceback,
+            event_key="msg",
+            timestamp_key="timestamp",
+        )
+    chain: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="timestamp"),
+        structlog.processors.EventRenamer("msg"),
+        without_line_breaks,
+    ]
+    if as_json:
+        chain += [upper_level, structlog.processors.format_exc_info]
+    structlog.configure(
+        processors=[*chain, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    # Libraries log through the standard library: only what warns, without their own formatting.
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
+    )
+    for noisy in (
+        "aiormq",
+        "pamqp",
+        "botocore",
+        "aiobotocore",
+        "hypercorn",
+        "quart",
+        "trio-asyncio",
+    ):
+        # Their texts may hold addresses and what a server said; the adapters report failures.
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)
+
+
+def without_line_breaks(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """A value from outside cannot forge a second record."""
+    for name, value in event.items():
+        if isinstance(value, str):
+            event[name] = value.translate(CONTROL)
+    return event
+
+
+def upper_level(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    event["level"] = str(event["level"]).upper().replace("WARNING", "WARN")
+    return event
