@@ -10,6 +10,7 @@ import structlog
 import trio
 
 from fetcher.domain.backoff import full_jitter
+from fetcher.actors.crash_report import crash_places, crash_types
 from fetcher.actors.lifecycle import Lifecycle
 from fetcher.actors.metrics import ActorMetrics
 from fetcher.domain.errors import StartRefused
@@ -122,8 +123,11 @@ class Supervisor:
             if refusal is not None:
                 self._refuse(refusal)
                 return None
-            log.exception("actor_crashed", actor=spec.actor.name)
-            return type(crash).__name__
+            types = crash_types(crash)
+            log.error(
+                "actor_crashed", actor=spec.actor.name, crash=types, places=crash_places(crash)
+            )
+            return types
         if spec.restart is Restart.TRANSIENT or self._lifecycle.draining.is_set():
             return None
         log.error("actor_ended_early", actor=spec.actor.name)

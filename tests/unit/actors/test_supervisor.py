@@ -1,6 +1,7 @@
 from collections.abc import Awaitable, Callable
 
 import pytest
+import structlog
 import trio
 import trio.testing
 from prometheus_client import CollectorRegistry
@@ -196,3 +197,22 @@ async def test_a_cancelled_supervisor_leaves_no_task(
     with trio.move_on_after(1):
         await bench.supervisor.run()
     assert trio.lowlevel.current_statistics().tasks_living == before
+
+
+async def test_the_record_of_a_crash_names_types_and_places_and_no_text(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async def crash_with_secret() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(leak)
+
+    async def leak() -> None:
+        raise ValueError("host=10.0.0.5 password=hunter2")
+
+    with structlog.testing.capture_logs() as records:
+        await Bench(Scripted("intake", crash_with_secret)).supervisor.run()
+    crashes = [r for r in records if r["event"] == "actor_crashed"]
+    assert len(crashes) == 6
+    assert crashes[0]["crash"] == "ExceptionGroup(ValueError)"
+    assert crashes[0]["places"][-1].endswith(" leak")
+    assert "hunter2" not in repr(records)
