@@ -1,0 +1,15 @@
+"""Factories by datasource type."""
+
+from fetcher_engine.ports import ConnectorFactory
+
+
+class MemoryRegistry:
+    def __init__(self, factories: dict[str, ConnectorFactory] | None = None) -> None:
+        self._factories = dict(factories or {})
+
+    def register(self, datasource_type: str, factory: ConnectorFactory) -> None:
+        """The last one registered for a type wins."""
+        self._factories[datasource_type] = factory
+
+    def connector(self, datasource_type: str) -> ConnectorFactory | None:
+        return self._factories.get(datasource_type)
