@@ -78,8 +78,8 @@ class Concurrency(Protocol):
         """Run clean-up that outer cancellation does not reach, for at most ``seconds``.
 
         The job's Exceptions and its own expiry are swallowed: clean-up never hides what happened
-        before it. An outer cancellation that arrived meanwhile is not lost: it shows at the next
-        checkpoint.
+        before it. An outer cancellation that arrived meanwhile is not lost: it is raised at the end
+        of this call or at the next checkpoint.
         """
         ...
 

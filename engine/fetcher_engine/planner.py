@@ -1,4 +1,4 @@
-"""From a request to a plan: first the gates in their order, then the same plan for equal requests."""
+"""From a request to a plan: the gates in their order, then equal plans for equal requests."""
 
 from collections.abc import Mapping, Sequence
 

@@ -5,7 +5,7 @@ from several threads is not supported. The ``…_error`` attributes inject fault
 """
 
 from fetcher_engine.memory.clock import ManualClock
-from fetcher_engine.memory.connections import MemoryConnectionStore
+from fetcher_engine.memory.connections import MemoryConnectionIdStore, MemoryConnectionStore
 from fetcher_engine.memory.connector import (
     MemoryConnector,
     MemoryConnectorFactory,
@@ -19,6 +19,7 @@ from fetcher_engine.memory.trampoline import run_trampoline
 
 __all__ = [
     "ManualClock",
+    "MemoryConnectionIdStore",
     "MemoryConnectionStore",
     "MemoryConnector",
     "MemoryConnectorFactory",

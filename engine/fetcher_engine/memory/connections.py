@@ -12,7 +12,7 @@ from fetcher_engine.failures import unknown_connection
 
 
 class MemoryConnectionStore:
-    """The whole port, with the conflict of a duplicate name; ``error`` fails every method."""
+    """Refuses a duplicate name; ``error`` fails every method."""
 
     def __init__(self) -> None:
         self.error: Exception | None = None
@@ -67,6 +67,30 @@ class MemoryConnectionStore:
         self._called("list")
         return self._all(tenant)
 
+    def _called(self, method: str) -> None:
+        self.calls.append(method)
+        if self.error is not None:
+            raise self.error
+
+    def _all(self, tenant: TenantContext) -> tuple[ConnectionDescriptor, ...]:
+        keys = sorted(key for key in self._records if key[0] == tenant.tenant_id)
+        return tuple(self._records[key] for key in keys)
+
+    def _store(
+        self,
+        tenant: TenantContext,
+        descriptor: ConnectionDescriptor,
+        credential: ProtectedCredential | None,
+    ) -> None:
+        key = tenant.tenant_id, descriptor.config_name
+        self._records[key] = descriptor
+        if credential is not None:
+            self._credentials[key] = credential
+
+
+class MemoryConnectionIdStore(MemoryConnectionStore):
+    """The same with records by the host's ids; an empty id matches nothing."""
+
     async def find_by_id(
         self, tenant: TenantContext, connection_id: str
     ) -> ConnectionDescriptor | None:
@@ -98,33 +122,15 @@ class MemoryConnectionStore:
         self._credentials.pop((tenant.tenant_id, old.config_name), None)
 
     async def list_paged(
-        self, tenant: TenantContext, params: ConnectionListParams
+        self,
+        tenant: TenantContext,
+        params: ConnectionListParams,  # noqa: ARG002 - the filter is the host's own
     ) -> ConnectionPage:
         """Everything on one page, whatever the params say."""
         self._called("list_paged")
         items = self._all(tenant)
         return ConnectionPage(items, len(items))
 
-    def _called(self, method: str) -> None:
-        self.calls.append(method)
-        if self.error is not None:
-            raise self.error
-
-    def _all(self, tenant: TenantContext) -> tuple[ConnectionDescriptor, ...]:
-        keys = sorted(key for key in self._records if key[0] == tenant.tenant_id)
-        return tuple(self._records[key] for key in keys)
-
     def _by_id(self, tenant: TenantContext, connection_id: str) -> ConnectionDescriptor | None:
         found = (d for d in self._all(tenant) if connection_id and d.id == connection_id)
         return next(found, None)
-
-    def _store(
-        self,
-        tenant: TenantContext,
-        descriptor: ConnectionDescriptor,
-        credential: ProtectedCredential | None,
-    ) -> None:
-        key = tenant.tenant_id, descriptor.config_name
-        self._records[key] = descriptor
-        if credential is not None:
-            self._credentials[key] = credential

@@ -1,0 +1,1 @@
+"""The Engine's own suite; it runs in a process of its own."""
