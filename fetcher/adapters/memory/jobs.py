@@ -1,0 +1,106 @@
+"""Jobs in memory: created, read, listed, asked to stop."""
+
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import replace
+from datetime import datetime
+
+import trio
+
+from fetcher.adapters.memory.state import JobEntry, MemoryState, after
+from fetcher.domain import job_transitions
+from fetcher.domain.errors import DuplicateActiveJob
+from fetcher.domain.ids import JobId
+from fetcher.domain.jobs import (
+    CancelAnswer,
+    EndedCursor,
+    EventMark,
+    Job,
+    JobStatus,
+    TerminalOutcome,
+)
+from fetcher.domain.terminal_event import JOB_CANCELLED
+
+
+class MemoryJobs:
+    def __init__(self, state: MemoryState) -> None:
+        self._state = state
+
+    async def insert(self, job: Job) -> None:
+        await trio.lowlevel.checkpoint()
+        if self._active(job.request_hash):
+            raise DuplicateActiveJob("an active job with this request hash exists")
+        self._state.jobs[job.id] = JobEntry(deepcopy(job))
+
+    async def get(self, job_id: JobId) -> Job | None:
+        await trio.lowlevel.checkpoint()
+        entry = self._state.jobs.get(job_id)
+        return deepcopy(entry.job) if entry is not None else None
+
+    async def find_latest_by_hash(self, request_hash: str, *, within_seconds: float) -> Job | None:
+        await trio.lowlevel.checkpoint()
+        since = after(self._state.now(), -within_seconds)
+        return _newest(
+            entry.job
+            for entry in self._state.jobs.values()
+            if entry.job.request_hash == request_hash and entry.job.created_at >= since
+        )
+
+    async def find_active_by_hash(self, request_hash: str) -> Job | None:
+        await trio.lowlevel.checkpoint()
+        return _newest(self._active(request_hash))
+
+    async def list_ended(
+        self, *, after: EndedCursor | None, limit: int, product_name: str | None = None
+    ) -> list[Job]:
+        await trio.lowlevel.checkpoint()
+        place = (after.completed_at, after.job_id) if after is not None else None
+        product = product_name.strip().lower() if product_name is not None else None
+        found = [
+            (cursor, entry.job)
+            for entry in self._state.jobs.values()
+            if (cursor := _place(entry.job)) is not None
+            and (place is None or cursor > place)
+            and (product is None or entry.job.product_name == product)
+        ]
+        return [deepcopy(job) for _, job in sorted(found, key=lambda pair: pair[0])[:limit]]
+
+    async def latest_ended(self) -> EndedCursor | None:
+        await trio.lowlevel.checkpoint()
+        places = (_place(entry.job) for entry in self._state.jobs.values())
+        latest = max((place for place in places if place is not None), default=None)
+        return EndedCursor(completed_at=latest[0], job_id=latest[1]) if latest else None
+
+    async def request_cancel(self, job_id: JobId, mark: EventMark) -> CancelAnswer:
+        await trio.lowlevel.checkpoint()
+        entry = self._state.jobs.get(job_id)
+        if entry is None:
+            return CancelAnswer.UNKNOWN
+        job = entry.job
+        if job.status is JobStatus.PROCESSING:
+            asked_at = job.cancel_requested or self._state.now()
+            entry.job = replace(job, cancel_requested=asked_at)
+            return CancelAnswer.REQUESTED
+        if job.status is JobStatus.PENDING:
+            outcome = TerminalOutcome(status=JobStatus.CANCELLED, event=mark, failure=JOB_CANCELLED)
+            completed_at = self._state.next_end()
+            ended = job_transitions.ended(job, outcome, completed_at=completed_at)
+            self._state.end(entry, replace(ended, cancel_requested=completed_at), outcome)
+            return CancelAnswer.CANCELLED
+        return CancelAnswer.CANCELLED if job.status is JobStatus.CANCELLED else CancelAnswer.ENDED
+
+    def _active(self, request_hash: str) -> list[Job]:
+        return [
+            entry.job
+            for entry in self._state.jobs.values()
+            if entry.job.request_hash == request_hash and entry.job.status.is_active
+        ]
+
+
+def _newest(jobs: Iterable[Job]) -> Job | None:
+    return deepcopy(max(jobs, key=lambda job: (job.created_at, job.id), default=None))
+
+
+def _place(job: Job) -> tuple[datetime, JobId] | None:
+    """The place in the order of ended jobs."""
+    return (job.completed_at, job.id) if job.completed_at is not None else None

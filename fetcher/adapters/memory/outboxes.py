@@ -1,0 +1,174 @@
+"""What waits to be done for a job, in memory: its message, its event, its left objects."""
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+from datetime import datetime
+
+import trio
+
+from fetcher.adapters.memory.state import JobEntry, MemoryState, PendingEvent, after, is_due
+from fetcher.domain.ids import JobId
+from fetcher.domain.jobs import (
+    DispatchBacklog,
+    DispatchClaim,
+    EventBacklog,
+    EventClaim,
+    JobStatus,
+)
+
+
+class MemoryDispatch:
+    def __init__(self, state: MemoryState) -> None:
+        self._state = state
+
+    async def claim_due(
+        self, *, limit: int, lease_seconds: float, job_ids: Sequence[JobId] | None = None
+    ) -> list[DispatchClaim]:
+        await trio.lowlevel.checkpoint()
+        now = self._state.now()
+        found = sorted(
+            (
+                entry
+                for entry in self._state.chosen(job_ids)
+                if entry.job.status is JobStatus.PENDING
+                and entry.job.dispatched_at is None
+                and is_due(entry.job.due_at, now)
+                and is_due(entry.dispatch_lease_until, now)
+            ),
+            key=lambda entry: (entry.job.created_at, entry.job.id),
+        )[:limit]
+        for entry in found:
+            entry.dispatch_lease_until = after(now, lease_seconds)
+        return [
+            DispatchClaim(job=deepcopy(entry.job), dispatch_seq=entry.job.dispatch_seq)
+            for entry in found
+        ]
+
+    async def mark_dispatched(self, job_id: JobId, dispatch_seq: int) -> bool:
+        await trio.lowlevel.checkpoint()
+        entry = self._state.jobs.get(job_id)
+        if (
+            entry is None
+            or entry.job.status is not JobStatus.PENDING
+            or entry.job.dispatch_seq != dispatch_seq
+        ):
+            return False
+        entry.job = replace(entry.job, dispatched_at=self._state.now())
+        entry.dispatch_lease_until = None
+        return True
+
+    async def backlog(self, *, older_than_seconds: float) -> DispatchBacklog:
+        await trio.lowlevel.checkpoint()
+        return DispatchBacklog(
+            dispatched=len(self._dispatched()), stale=len(self._stale(older_than_seconds))
+        )
+
+    async def dispatch_again(self, *, older_than_seconds: float, limit: int) -> int:
+        await trio.lowlevel.checkpoint()
+        again = self._stale(older_than_seconds)[:limit]
+        for entry in again:
+            entry.job = replace(
+                entry.job, dispatched_at=None, dispatch_seq=entry.job.dispatch_seq + 1
+            )
+            entry.dispatch_lease_until = None
+        return len(again)
+
+    def _dispatched(self) -> list[tuple[datetime, JobEntry]]:
+        return [
+            (entry.job.dispatched_at, entry)
+            for entry in self._state.with_status(JobStatus.PENDING)
+            if entry.job.dispatched_at is not None
+        ]
+
+    def _stale(self, older_than_seconds: float) -> list[JobEntry]:
+        until = after(self._state.now(), -older_than_seconds)
+        old = [(at, entry) for at, entry in self._dispatched() if at <= until]
+        return [entry for _, entry in sorted(old, key=lambda pair: (pair[0], pair[1].job.id))]
+
+
+class MemoryEvents:
+    def __init__(self, state: MemoryState) -> None:
+        self._state = state
+
+    async def claim_due(
+        self, *, limit: int, lease_seconds: float, job_ids: Sequence[JobId] | None = None
+    ) -> list[EventClaim]:
+        await trio.lowlevel.checkpoint()
+        now = self._state.now()
+        found = sorted(
+            (
+                (event.due_at, entry.job.id, event)
+                for entry in self._state.chosen(job_ids)
+                if (event := entry.event) is not None
+                and event.due_at <= now
+                and is_due(event.lease_until, now)
+            ),
+            key=lambda item: item[:2],
+        )[:limit]
+        for _, _, event in found:
+            event.lease_until = after(now, lease_seconds)
+        return [
+            EventClaim(job_id=job_id, mark=event.mark, attempts=event.attempts)
+            for _, job_id, event in found
+        ]
+
+    async def mark_published(self, job_id: JobId) -> None:
+        await trio.lowlevel.checkpoint()
+        entry = self._state.jobs.get(job_id)
+        if entry is not None:
+            entry.event = None
+            entry.job = replace(entry.job, event_pending=False)
+
+    async def postpone(self, job_id: JobId, *, retry_in_seconds: float, error_code: str) -> None:
+        await trio.lowlevel.checkpoint()
+        event = self._pending(job_id)
+        if event is not None:
+            event.due_at = after(self._state.now(), retry_in_seconds)
+            event.attempts += 1
+            event.lease_until = None
+            event.last_error = error_code
+
+    async def backlog(self) -> EventBacklog:
+        await trio.lowlevel.checkpoint()
+        ends = [
+            entry.job.completed_at
+            for entry in self._state.jobs.values()
+            if entry.event is not None and entry.job.completed_at is not None
+        ]
+        now = self._state.now()
+        oldest_seconds = (now - min(ends, default=now)).total_seconds()
+        return EventBacklog(pending=len(ends), oldest_seconds=max(0.0, oldest_seconds))
+
+    def _pending(self, job_id: JobId) -> PendingEvent | None:
+        entry = self._state.jobs.get(job_id)
+        return entry.event if entry is not None else None
+
+
+class MemoryCleanup:
+    def __init__(self, state: MemoryState) -> None:
+        self._state = state
+
+    async def note(self, job_id: JobId, keys: Sequence[str]) -> None:
+        await trio.lowlevel.checkpoint()
+        entry = self._state.jobs.get(job_id)
+        if entry is not None and keys:
+            entry.left_keys = tuple(dict.fromkeys((*entry.left_keys, *keys)))
+            entry.cleanup_due = entry.cleanup_due or self._state.now()
+
+    async def find_due(self, *, limit: int) -> list[tuple[JobId, tuple[str, ...]]]:
+        await trio.lowlevel.checkpoint()
+        now = self._state.now()
+        found = sorted(
+            (entry.cleanup_due, entry.job.id, entry.left_keys)
+            for entry in self._state.jobs.values()
+            if entry.cleanup_due is not None and entry.cleanup_due <= now
+        )
+        return [(job_id, keys) for _, job_id, keys in found[:limit]]
+
+    async def clear(self, job_id: JobId) -> None:
+        await trio.lowlevel.checkpoint()
+        entry = self._state.jobs.get(job_id)
+        if entry is not None:
+            entry.left_keys = ()
+            entry.cleanup_due = None

@@ -1,0 +1,26 @@
+"""The record store in memory."""
+
+from fetcher.adapters.memory.connections import MemoryConnections
+from fetcher.adapters.memory.jobs import MemoryJobs
+from fetcher.adapters.memory.leases import MemoryExpiredLeases, MemoryLeases
+from fetcher.adapters.memory.outboxes import MemoryCleanup, MemoryDispatch, MemoryEvents
+from fetcher.adapters.memory.state import MemoryState
+from fetcher.ports import RecordStore, UtcNow
+
+
+def open_memory_records(now: UtcNow) -> RecordStore:
+    """A record store for one process and one life; ``now`` is the store's clock.
+
+    Every method is one checkpoint and then one step that nothing interrupts: when cancelled, it
+    has changed nothing. Records go in and out as copies.
+    """
+    state = MemoryState(clock=now)
+    return RecordStore(
+        connections=MemoryConnections(state),
+        jobs=MemoryJobs(state),
+        dispatch=MemoryDispatch(state),
+        leases=MemoryLeases(state),
+        expired=MemoryExpiredLeases(state),
+        events=MemoryEvents(state),
+        cleanup=MemoryCleanup(state),
+    )
