@@ -81,7 +81,13 @@ def check_config(*, role: RoleOption = "all", json: bool = False) -> int:
 
 @app.command
 def open_result(
-    key: str, /, *, hmac: str = "", output: Path | None = None, role: RoleOption = "all"
+    key: str,
+    /,
+    *,
+    hmac: str = "",
+    size: int = 0,
+    output: Path | None = None,
+    role: RoleOption = "all",
 ) -> int:
     """Fetch a stored result, verify and decrypt it, and print or save it.
 
@@ -90,13 +96,19 @@ def open_result(
     key
         The object's key: `result.path` of the event, `resultPath` of the job.
     hmac
-        The expected HMAC; by default that of the job's record.
+        The expected HMAC; by default what the event or the job's record says.
+    size
+        The expected size of the document in bytes; goes with the HMAC.
     output
         A file to write to (created with mode 0600) instead of printing.
+    role
+        Whose settings to read.
     """
+    from fetcher.bootstrap.results import ExpectedResult
     from fetcher.cli.result_opening import open_stored_result
 
-    return open_stored_result(settings_for(role), key, expected_hmac=hmac, output=output)
+    expected = ExpectedResult(hmac, size) if hmac else None
+    return open_stored_result(settings_for(role), key, expected=expected, output=output)
 
 
 @keys_app.command

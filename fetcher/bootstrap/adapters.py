@@ -1,0 +1,148 @@
+"""From settings to open adapters: each has one owner, this context."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fetcher.adapters.amqp.address import BrokerAddress
+from fetcher.adapters.amqp.broker import open_amqp
+from fetcher.adapters.local.data_folder import DataFolder, own_data_folder
+from fetcher.adapters.local.event_log import open_event_log
+from fetcher.adapters.local.work_queue import LocalWorkQueue
+from fetcher.adapters.memory.test_limiter import MemoryTestLimiter
+from fetcher.bootstrap.keys import key_ring
+from fetcher.bootstrap.stores import open_object_store, open_record_store
+from fetcher.crypto.credentials import CredentialCipher
+from fetcher.crypto.keys import KeyRing
+from fetcher.datasources.engines import SourceSettings, open_source_engines
+from fetcher.domain.connections import Connection
+from fetcher.ports import (
+    MessagePublisher,
+    ObjectStore,
+    Probe,
+    RecordStore,
+    SourceEngines,
+    TestLimiter,
+    WorkBacklog,
+    WorkConsumer,
+)
+from fetcher.settings import Role, Settings
+from fetcher_engine import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """The work queue and where terminal events go."""
+
+    work: MessagePublisher
+    backlog: WorkBacklog
+    consumer: WorkConsumer
+    events: MessagePublisher
+    probe: Probe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapters:
+    records: RecordStore
+    objects: ObjectStore | None
+    """None in a manager: it has no use for results yet."""
+    queue: Queue
+    engines: SourceEngines
+    cipher: CredentialCipher
+    keys: KeyRing
+    limiter: TestLimiter
+    probes: tuple[Probe, ...]
+
+
+@asynccontextmanager
+async def open_adapters(settings: Settings, role: Role) -> AsyncIterator[Adapters]:
+    """Open what this role needs, in the asyncio room's context; close it in reverse order.
+
+    A dependency outside that is away stops nothing: its adapter connects when it is used. Raise
+    StartRefused for what no waiting can mend: a folder in use, an unusable key.
+    """
+    async with AsyncExitStack() as stack:
+        folder: DataFolder | None = None
+        if settings.needs_data_folder:
+            folder = stack.enter_context(own_data_folder(settings.fetcher_data_dir))
+        keys = key_ring(settings, folder)
+        opened_records = await stack.enter_async_context(open_record_store(settings, folder))
+        probes = [opened_records.probe]
+        queue = await open_queue(settings, role, folder, stack)
+        probes.append(queue.probe)
+        objects: ObjectStore | None = None
+        if role.works:
+            opened_objects = await stack.enter_async_context(open_object_store(settings, folder))
+            objects = opened_objects.objects
+            probes.append(opened_objects.probe)
+        cipher = CredentialCipher(keys)
+        engines = await stack.enter_async_context(
+            open_source_engines(source_settings(settings, folder, cipher))
+        )
+        yield Adapters(
+            records=opened_records.records,
+            objects=objects,
+            queue=queue,
+            engines=engines,
+            cipher=cipher,
+            keys=keys,
+            limiter=MemoryTestLimiter(),
+            probes=tuple(probes),
+        )
+
+
+async def open_queue(
+    settings: Settings, role: Role, folder: DataFolder | None, stack: AsyncExitStack
+) -> Queue:
+    if settings.queue_is_embedded:
+        assert folder is not None  # noqa: S101 - the caller opens it whenever a part is embedded
+        events = await stack.enter_async_context(open_event_log(folder.events))
+        dead_letters = await stack.enter_async_context(open_event_log(folder.dead_letters))
+        local = LocalWorkQueue(settings.work_queue, dead_letters=dead_letters)
+        return Queue(work=local, backlog=local, consumer=local, events=events, probe=local.probe())
+    address = BrokerAddress(
+        scheme=settings.rabbitmq_uri.lower(),
+        host=settings.rabbitmq_host,
+        port=settings.rabbitmq_port_amqp,
+        user=settings.rabbitmq_default_user,
+        password=settings.rabbitmq_default_pass.get_secret_value(),
+    )
+    broker = await stack.enter_async_context(
+        open_amqp(address, work_queue=settings.work_queue, consumes=role.works)
+    )
+    return Queue(
+        work=broker.publisher,
+        backlog=broker.publisher,
+        consumer=broker.consumer,
+        events=broker.events,
+        probe=broker.probe,
+    )
+
+
+def source_settings(
+    settings: Settings, folder: DataFolder | None, cipher: CredentialCipher
+) -> SourceSettings:
+    def reveal(connection: Connection) -> str:
+        return cipher.decrypt(connection.password_encrypted, connection.encryption_key_version)
+
+    return SourceSettings(
+        reveal=reveal,
+        limits=engine_limits(settings),
+        sqlite_folder=sqlite_folder(settings, folder),
+        max_cell_bytes=settings.datasource_max_cell_bytes,
+        lock_timeout_seconds=settings.datasource_lock_timeout_sec,
+        query_timeout_seconds=settings.datasource_query_timeout_sec,
+    )
+
+
+def sqlite_folder(settings: Settings, folder: DataFolder | None) -> Path | None:
+    if settings.datasource_sqlite_dir is not None:
+        return settings.datasource_sqlite_dir
+    return folder.sources if folder is not None else None
+
+
+def engine_limits(settings: Settings) -> Limits:
+    return Limits(
+        max_result_bytes=settings.engine_max_result_bytes, timeout=settings.engine_timeout_sec
+    ).merged_over_defaults()

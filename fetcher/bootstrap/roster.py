@@ -1,0 +1,303 @@
+"""From adapters to actors: who runs in which role (design section 2)."""
+
+import os
+import socket
+from datetime import UTC, datetime
+from functools import partial
+
+import structlog
+import trio
+from prometheus_client import CollectorRegistry
+
+from fetcher.actors.channels import Channel
+from fetcher.actors.dispatcher import Dispatcher
+from fetcher.actors.extractor import Extractor
+from fetcher.actors.health import Health
+from fetcher.actors.http import Http
+from fetcher.actors.intake import Intake
+from fetcher.actors.lease_keeper import LeaseKeeper, LeaseTimes
+from fetcher.actors.lifecycle import Lifecycle
+from fetcher.actors.messages import (
+    DispatchHint,
+    ExtractOrder,
+    HealthQuestion,
+    HealthReport,
+    LeaseEnded,
+    LeaseStarted,
+    ProbeOrder,
+    RelayHint,
+)
+from fetcher.actors.metrics import ActorMetrics
+from fetcher.actors.outbox_relay import OutboxRelay
+from fetcher.actors.outbox_repairer import OutboxRepairer
+from fetcher.actors.probes import Probes
+from fetcher.actors.reaper import Reaper
+from fetcher.actors.supervisor import Supervised
+from fetcher.api.application import create_app
+from fetcher.api.metrics import HttpMetrics, ReadinessMetrics, process_registry, render
+from fetcher.api.server import serve_http
+from fetcher.api.services import (
+    ApiServices,
+    HealthAnswer,
+    HttpSettings,
+    ReadinessAnswer,
+    SystemServices,
+)
+from fetcher.api.system_app import create_system_app
+from fetcher.bootstrap.adapters import Adapters, engine_limits
+from fetcher.commands.publish_events import PublishEvents
+from fetcher.commands.run_job import JobRunParts, RunJob
+from fetcher.commands.send_work import SendWork
+from fetcher.commands.verify_work import VerifyWork
+from fetcher.crypto.sealer import ResultSealer
+from fetcher.crypto.signer import MessageSigner, MessageVerifier
+from fetcher.domain.ids import JobId
+from fetcher.domain.jobs import Job, JobStatus, TerminalOutcome
+from fetcher.settings import DeploymentMode, Role, Settings
+
+log = structlog.get_logger(__name__)
+
+HINTS = 1000
+ANSWER_SECONDS = 10.0
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Roster:
+    """Builds the role's actors over channels of this process."""
+
+    def __init__(
+        self, settings: Settings, role: Role, adapters: Adapters, lifecycle: Lifecycle
+    ) -> None:
+        self._settings = settings
+        self._role = role
+        self._adapters = adapters
+        self._lifecycle = lifecycle
+        self._registry: CollectorRegistry = process_registry()
+        self.metrics = ActorMetrics(self._registry)
+        self._readiness_metrics = ReadinessMetrics(self._registry)
+        self._http_metrics = HttpMetrics(self._registry)
+        self._dispatch_hints: Channel[DispatchHint] = Channel("dispatch", capacity=HINTS)
+        self._relay_hints: Channel[RelayHint] = Channel("relay", capacity=HINTS)
+        self._orders: Channel[ExtractOrder] = Channel("orders", capacity=0)
+        self._leases: Channel[LeaseStarted | LeaseEnded] = Channel("leases", capacity=100)
+        self._probe_orders: Channel[ProbeOrder] = Channel("probes", capacity=100)
+        self._questions: Channel[HealthQuestion] = Channel("health", capacity=100)
+
+    def actors(self) -> list[Supervised]:
+        roster = [*self._common(), *self._outbox()]
+        if self._role.manages:
+            roster.append(Supervised(self._api()))
+        if self._role.works:
+            roster += self._worker()
+        if self._has_health_port():
+            roster.append(Supervised(self._health_port()))
+        return roster
+
+    def _has_health_port(self) -> bool:
+        """A worker's own port; with everything embedded only where it was asked for."""
+        if self._settings.health_port is not None:
+            return self._role.works
+        return self._role is Role.WORKER or (
+            self._role is Role.ALL and not self._settings.is_embedded
+        )
+
+    def _common(self) -> list[Supervised]:
+        return [
+            Supervised(
+                Health(
+                    questions=self._questions,
+                    probe_orders=self._probe_orders,
+                    lifecycle=self._lifecycle,
+                    gauge=self._readiness_metrics,
+                    optional=self._settings.optional_dependencies,
+                )
+            ),
+            Supervised(Probes(probes=self._adapters.probes, orders=self._probe_orders)),
+        ]
+
+    def _outbox(self) -> list[Supervised]:
+        queue = self._adapters.queue
+        sender = SendWork(
+            publisher=queue.work,
+            signer=MessageSigner(self._adapters.keys.current.internal_hmac),
+            queue=self._settings.work_queue,
+            now=utc_now,
+        )
+        dispatcher = Dispatcher(
+            outbox=self._adapters.records.dispatch,
+            sender=sender,
+            backlog=queue.backlog,
+            hints=self._dispatch_hints,
+            metrics=self.metrics,
+            sweep_seconds=self._settings.job_dispatch_sweep_sec,
+        )
+        relay = OutboxRelay(
+            events=self._events(),
+            hints=self._relay_hints,
+            lifecycle=self._lifecycle,
+            metrics=self.metrics,
+        )
+        return [Supervised(dispatcher), Supervised(relay)]
+
+    def _events(self) -> PublishEvents:
+        return PublishEvents(
+            outbox=self._adapters.records.events,
+            publisher=self._adapters.queue.events,
+            signer=MessageSigner(self._adapters.keys.current.external_hmac),
+            exchange=self._settings.events_exchange,
+            source=self._settings.events_source,
+            require_route=self._settings.rabbitmq_events_require_route,
+            now=utc_now,
+            observe=self._event_published,
+        )
+
+    def _event_published(self, job_id: JobId, result: str) -> None:
+        self.metrics.publishes.labels(kind="event", result=result).inc()
+        if result != "ok":
+            log.warning("event_not_published", job_id=str(job_id), code=result)
+
+    def _worker(self) -> list[Supervised]:
+        settings, adapters = self._settings, self._adapters
+        assert adapters.objects is not None  # noqa: S101 - open_adapters gives a worker its store
+        job_run = RunJob(
+            JobRunParts(
+                connections=adapters.records.connections,
+                leases=adapters.records.leases,
+                engines=adapters.engines,
+                objects=adapters.objects,
+                cleanup=adapters.records.cleanup,
+                new_sealer=self._new_sealer,
+                key_version=adapters.keys.version,
+                key_prefix=settings.object_storage_key_prefix,
+                now=utc_now,
+            )
+        )
+
+        def outcome_of(job: Job, status: JobStatus) -> TerminalOutcome:
+            return job_run.cancelled(job) if status is JobStatus.CANCELLED else job_run.lost(job)
+
+        places = settings.rabbitmq_numbers_of_workers
+        owner = f"{socket.gethostname()}:{os.getpid()}"
+        intake = Intake(
+            consumer=adapters.queue.consumer,
+            verifier=VerifyWork(
+                verifier=MessageVerifier([k.internal_hmac for k in adapters.keys]), now=utc_now
+            ),
+            orders=self._orders,
+            places=places,
+            lifecycle=self._lifecycle,
+            metrics=self.metrics,
+        )
+        keeper = LeaseKeeper(
+            leases=adapters.records.leases,
+            commands=self._leases,
+            times=LeaseTimes(
+                lease_seconds=settings.job_lease_sec,
+                renew_seconds=settings.job_lease_renew_sec,
+                margin_seconds=settings.job_lease_margin_sec,
+            ),
+        )
+        repairer = OutboxRepairer(
+            events=self._events(),
+            outbox=adapters.records.events,
+            metrics=self.metrics,
+            repair_seconds=settings.outbox_repair_sec,
+        )
+        reaper = Reaper(
+            expired=adapters.records.expired,
+            cleanup=adapters.records.cleanup,
+            objects=adapters.objects,
+            outcome_of=outcome_of,
+            dispatch_hints=self._dispatch_hints,
+            relay_hints=self._relay_hints,
+            metrics=self.metrics,
+            reap_seconds=settings.job_reap_sec,
+        )
+        extractors = [
+            Extractor(
+                number=number,
+                owner=owner,
+                leases=adapters.records.leases,
+                lease_seconds=settings.job_lease_sec,
+                hold_seconds=settings.rabbitmq_consumer_timeout_sec / 2,
+                job_run=job_run,
+                orders=self._orders,
+                lease_commands=self._leases,
+                relay_hints=self._relay_hints,
+                dispatch_hints=self._dispatch_hints,
+                lifecycle=self._lifecycle,
+                metrics=self.metrics,
+            )
+            for number in range(1, places + 1)
+        ]
+        actors = [intake, keeper, repairer, reaper, *extractors]
+        return [Supervised(actor) for actor in actors]
+
+    def _new_sealer(self) -> ResultSealer:
+        keys = self._adapters.keys.current
+        return ResultSealer(storage_key=keys.storage, hmac_key=keys.external_hmac)
+
+    def _system(self) -> SystemServices:
+        settings = self._settings
+        return SystemServices(
+            health=self._health,
+            readiness=self._readiness,
+            render_metrics=partial(render, self._registry),
+            http_metrics=self._http_metrics,
+            readiness_metrics=self._readiness_metrics,
+            now=utc_now,
+            version=settings.version,
+            deployment_mode=settings.deployment_mode.value,
+            optional_dependencies=frozenset(settings.optional_dependencies),
+        )
+
+    def _api(self) -> Http:
+        settings, adapters = self._settings, self._adapters
+        app = create_app(
+            ApiServices(
+                system=self._system(),
+                connections=adapters.records.connections,
+                jobs=adapters.records.jobs,
+                sources=adapters.engines,
+                cipher=adapters.cipher,
+                limiter=adapters.limiter,
+                hint=self._hint_dispatch,
+                now=utc_now,
+                stopping=self._lifecycle.closing,
+                ceilings=engine_limits(settings),
+                settings=HttpSettings(
+                    max_page_limit=settings.max_pagination_limit,
+                    sqlite_allowed=settings.deployment_mode is not DeploymentMode.SAAS,
+                    options_enabled=settings.options_enabled,
+                    preflight_test=settings.job_preflight_test,
+                ),
+            )
+        )
+        serve = partial(serve_http, app, address=settings.listen_address)
+        return Http(serve=serve, lifecycle=self._lifecycle)
+
+    def _health_port(self) -> Http:
+        app = create_system_app(self._system())
+        port = self._settings.health_port or 4007
+        serve = partial(serve_http, app, address=f"0.0.0.0:{port}")
+        return Http(serve=serve, lifecycle=self._lifecycle, name="health_port", until_closing=False)
+
+    def _hint_dispatch(self, job_id: JobId) -> None:
+        self._dispatch_hints.offer(DispatchHint(job_id))
+
+    async def _health(self) -> HealthAnswer:
+        report = await self._ask(probe=False)
+        return HealthAnswer(self_probe_passed=report.self_probe_passed)
+
+    async def _readiness(self) -> ReadinessAnswer:
+        report = await self._ask(probe=True)
+        return ReadinessAnswer(draining=report.draining, checks=report.checks or {})
+
+    async def _ask(self, *, probe: bool) -> HealthReport:
+        question = HealthQuestion(probe)
+        with trio.fail_after(ANSWER_SECONDS):
+            await self._questions.send(question)
+            return await question.reply.get()

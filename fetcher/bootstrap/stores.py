@@ -1,0 +1,80 @@
+"""The record store and the object store that the settings name."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from fetcher.adapters.local.data_folder import DataFolder
+from fetcher.adapters.local.object_folder import open_object_folder
+from fetcher.adapters.mongo.address import compose_uri
+from fetcher.adapters.mongo.store import open_mongo_records
+from fetcher.adapters.s3.store import S3Address, open_s3
+from fetcher.adapters.sqlite.store import open_sqlite_records
+from fetcher.ports import ObjectStore, Probe, RecordStore
+from fetcher.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenRecords:
+    records: RecordStore
+    probe: Probe
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenObjects:
+    objects: ObjectStore
+    probe: Probe
+
+
+@asynccontextmanager
+async def open_record_store(
+    settings: Settings, folder: DataFolder | None
+) -> AsyncIterator[OpenRecords]:
+    """SQLite in the data folder, or MongoDB (which may be away: it connects when it is used)."""
+    if settings.record_store_is_embedded:
+        assert folder is not None  # noqa: S101 - the caller opens it whenever a part is embedded
+        async with open_sqlite_records(folder.database) as store:
+            yield OpenRecords(records=store.records, probe=store.probe)
+        return
+    async with open_mongo_records(
+        mongo_address(settings),
+        settings.mongo_name.lower(),
+        max_pool_size=settings.mongo_max_pool_size,
+    ) as mongo:
+        yield OpenRecords(records=mongo.records, probe=mongo.probe)
+
+
+def mongo_address(settings: Settings) -> str:
+    whole = settings.mongo_uri.get_secret_value()
+    if "://" in whole:
+        return whole
+    return compose_uri(
+        scheme=whole or "mongodb",
+        host=settings.mongo_host,
+        port=int(settings.mongo_port) if settings.mongo_port else None,
+        user=settings.mongo_user,
+        password=settings.mongo_password.get_secret_value(),
+        parameters=settings.mongo_parameters,
+    )
+
+
+@asynccontextmanager
+async def open_object_store(
+    settings: Settings, folder: DataFolder | None
+) -> AsyncIterator[OpenObjects]:
+    """A folder in the data folder, or an S3 bucket."""
+    if settings.object_store_is_embedded:
+        assert folder is not None  # noqa: S101 - the caller opens it whenever a part is embedded
+        async with open_object_folder(folder.objects) as objects:
+            yield OpenObjects(objects=objects, probe=objects.probe())
+        return
+    address = S3Address(
+        endpoint=settings.object_storage_endpoint,
+        region=settings.object_storage_region,
+        bucket=settings.object_storage_bucket,
+        access_key_id=settings.object_storage_access_key_id.get_secret_value(),
+        secret_key=settings.object_storage_secret_key.get_secret_value(),
+        path_style=settings.object_storage_use_path_style,
+    )
+    async with open_s3(address) as bucket:
+        yield OpenObjects(objects=bucket, probe=bucket.probe())

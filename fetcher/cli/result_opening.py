@@ -1,0 +1,46 @@
+"""`fetcher open-result KEY`: fetch, verify, decrypt, print or save."""
+
+import os
+import sys
+from pathlib import Path
+
+import trio
+
+from fetcher.bootstrap.results import ExpectedResult, fetch_result
+from fetcher.crypto.opener import OpenedResult, ResultRejected
+from fetcher.domain.errors import FetcherError, PortError, StartRefused
+from fetcher.settings import Settings
+
+EXIT_FAILED = 1
+
+
+def open_stored_result(
+    settings: Settings, key: str, *, expected: ExpectedResult | None, output: Path | None
+) -> int:
+    """Nothing is written before all of it was verified."""
+    try:
+        opened = trio.run(fetch_result, settings, key, expected)
+    except (FetcherError, PortError, ResultRejected, StartRefused) as failed:
+        print(f"open-result: {describe(failed)}", file=sys.stderr)
+        return EXIT_FAILED
+    with opened:
+        if output is None:
+            for chunk in opened.chunks():
+                sys.stdout.buffer.write(chunk)
+            sys.stdout.flush()
+        else:
+            save(opened, output)
+            print(f"{output}: {opened.size_bytes} bytes, verified", file=sys.stderr)
+    return 0
+
+
+def describe(failed: Exception) -> str:
+    return str(failed) or getattr(failed, "code", type(failed).__name__)
+
+
+def save(opened: OpenedResult, output: Path) -> None:
+    """A new file that only its owner can read."""
+    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        for chunk in opened.chunks():
+            file.write(chunk)
