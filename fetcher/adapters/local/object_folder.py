@@ -32,7 +32,7 @@ class FolderObjectStore:
 
     Open it with :func:`open_object_folder`. Keys are the same as in S3; one that is absolute, has
     an empty, ``.``, ``..`` or too long part, a backslash or a NUL, or lies among the unfinished
-    uploads is a ValueError. File work runs in threads of its own (at most 4) and cannot be abandoned:
+    uploads is a ValueError. File work runs in at most 4 threads of its own and cannot be abandoned:
     cancellation takes effect after the step at hand.
     """
 

@@ -1,0 +1,115 @@
+"""The one place where the exceptions of botocore and aiohttp become ours."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+import aiohttp
+import trio
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, SSLError
+
+from fetcher.bridge import CancelledInside, run_asyncio
+from fetcher.domain.backoff import full_jitter
+from fetcher.domain.probe_text import safe_error_text
+
+T = TypeVar("T")
+
+TRIES: Final = 3
+BACKOFF_BASE_SECONDS: Final = 0.5
+BACKOFF_CAP_SECONDS: Final = 5.0
+
+FOREIGN_FAILURES: Final = (
+    BotoCoreError,
+    ClientError,
+    aiohttp.ClientError,
+    CancelledInside,
+    OSError,
+    trio.TooSlowError,
+)
+
+_TRANSIENT_CODES: Final = frozenset(
+    {
+        "InternalError",
+        "OperationAborted",
+        "RequestTimeout",
+        "RequestTimeTooSkewed",
+        "ServiceUnavailable",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequests",
+        "RequestLimitExceeded",
+        "BandwidthLimitExceeded",
+    }
+)
+
+
+class StoreFailure(Exception):
+    """What the store answered, in our words. It never leaves this package."""
+
+    def __init__(self, reason: str, *, is_transient: bool, code: str = "", status: int = 0) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.is_transient = is_transient
+        self.code = code
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    seconds: float
+    tries: int = TRIES
+
+
+async def call_store(deadline: Deadline, operation: Callable[[], Awaitable[T]]) -> T:
+    """One bridged operation, with a deadline for each try; raises StoreFailure.
+
+    Transient failures (no connection, no answer, 5xx, throttling) are tried again, so the operation
+    must be one that may run twice.
+    """
+    for tried in range(deadline.tries):
+        try:
+            with trio.fail_after(deadline.seconds):
+                return await run_asyncio(operation)
+        except FOREIGN_FAILURES as error:
+            failure = translate(error)
+        if not failure.is_transient or tried == deadline.tries - 1:
+            raise failure
+        await trio.sleep(back_off(tried))
+    raise AssertionError("a deadline has at least one try")
+
+
+def back_off(tried: int) -> float:
+    return full_jitter(tried, base_seconds=BACKOFF_BASE_SECONDS, cap_seconds=BACKOFF_CAP_SECONDS)
+
+
+def translate(error: BaseException) -> StoreFailure:
+    if isinstance(error, ClientError):
+        return _answered(error)
+    if isinstance(error, trio.TooSlowError | TimeoutError):
+        return StoreFailure("timeout", is_transient=True)
+    if isinstance(error, SSLError):
+        return StoreFailure("TLS failed", is_transient=False)
+    is_transport = isinstance(error, HTTPClientError | aiohttp.ClientError | OSError)
+    if is_transport or isinstance(error, CancelledInside):
+        return StoreFailure("connection failed", is_transient=True)
+    # Left over: BotoCoreError's own, such as missing credentials or an unusable bucket name.
+    return StoreFailure(safe_error_text(type(error).__name__), is_transient=False)
+
+
+def _answered(error: ClientError) -> StoreFailure:
+    code = str(error.response.get("Error", {}).get("Code", ""))
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    is_transient = status >= 500 or status == 429 or code in _TRANSIENT_CODES
+    return StoreFailure(_reason(code, status), is_transient=is_transient, code=code, status=status)
+
+
+def _reason(code: str, status: int) -> str:
+    lowered = code.lower()
+    if code == "NoSuchKey":
+        return "object not found"
+    if code in {"NotFound", "404"} or "nosuchbucket" in lowered:
+        return "bucket not found"
+    if status == 403 or "accessdenied" in lowered or "forbidden" in lowered:
+        return "access denied"
+    return safe_error_text(f"the store answered {status} {code}"[:100])
