@@ -203,14 +203,19 @@ def stop(daemons: Sequence[Daemon], *, deadline_seconds: float = END_SECONDS) ->
 
     Gives the names of those that had to be killed because they outstayed the deadline.
     """
-    family = {daemon.name: [daemon.process, *descendants(daemon.process)] for daemon in daemons}
+    families = [[daemon.process, *descendants(daemon.process)] for daemon in daemons]
+    processes = [process for family in families for process in family]
     for daemon in daemons:
         _signal(daemon.process, daemon.end_signal)
-    _await_end(family, deadline_seconds)
-    late = [name for name, processes in family.items() if any(map(is_alive, processes))]
-    for process in (process for name in late for process in family[name]):
+    _await_end(processes, deadline_seconds)
+    late = [
+        daemon.name
+        for daemon, family in zip(daemons, families, strict=True)
+        if any(map(is_alive, family))
+    ]
+    for process in processes:
         _signal(process, signal.SIGKILL)
-    _await_end(family, deadline_seconds)
+    _await_end(processes, deadline_seconds)
     return late
 
 
@@ -245,8 +250,7 @@ def _signal(process: Identity, number: int) -> None:
             os.kill(process.pid, number)
 
 
-def _await_end(family: Mapping[str, Sequence[Identity]], deadline_seconds: float) -> None:
-    processes = [process for members in family.values() for process in members]
+def _await_end(processes: Sequence[Identity], deadline_seconds: float) -> None:
     give_up_at = time.monotonic() + deadline_seconds
     while any(map(is_alive, processes)) and time.monotonic() < give_up_at:
         time.sleep(0.05)
