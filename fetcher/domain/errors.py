@@ -4,9 +4,10 @@
 a stable code; neither carries a foreign exception's text, cause or context.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 
-from fetcher.domain.ids import JobId
+from fetcher.domain.ids import ConnectionId, JobId
 
 
 class PortError(Exception):
@@ -91,3 +92,24 @@ class FetcherError(Exception):
 class JobNotFound(FetcherError):
     def __init__(self, job_id: JobId) -> None:
         super().__init__("FET-1001", "Entity Not Found", f"no job has the id {job_id}")
+
+
+class ConnectionNotFound(FetcherError):
+    def __init__(self, connection_id: ConnectionId) -> None:
+        super().__init__(
+            "FET-1001", "Entity Not Found", f"no connection has the id {connection_id}"
+        )
+
+
+class RateLimited(FetcherError):
+    """Too many tries on one connection (spec rest-api 8.7); the wait is told in whole seconds."""
+
+    def __init__(self, wait_seconds: float) -> None:
+        seconds = max(1, math.ceil(wait_seconds))
+        super().__init__(
+            "429",
+            "Rate Limit Exceeded",
+            f"Connection test limit reached. Try again in {seconds} seconds.",
+            retry_after_seconds=seconds,
+            error_code="rate_limit_exceeded",
+        )

@@ -1,0 +1,76 @@
+"""The applications: routes, problem mapping and middlewares, assembled here and nowhere else."""
+
+from collections.abc import Sequence
+
+import structlog
+from quart import Response, request
+from quart_trio import QuartTrio
+from werkzeug.exceptions import HTTPException
+
+from fetcher.api.asgi import ROUTE, AsgiApp, note
+from fetcher.api.connection_routes import connection_routes
+from fetcher.api.cors import Cors
+from fetcher.api.job_routes import job_routes
+from fetcher.api.metrics import HttpMetrics
+from fetcher.api.observation import Observed, crash_facts
+from fetcher.api.openapi import openapi_document
+from fetcher.api.problems import problem_of
+from fetcher.api.request_limits import RequestLimits
+from fetcher.api.routing import Route, json_response
+from fetcher.api.services import ApiServices, HttpSettings
+from fetcher.api.system_routes import document_route, system_routes
+from fetcher.domain.json_text import dumps
+
+__all__ = ["ApiServices", "assembled", "create_app"]
+
+log = structlog.get_logger(__name__)
+
+
+def create_app(services: ApiServices) -> QuartTrio:
+    """The Manager's API with the system routes. Its OpenAPI document is made once, here."""
+    routes = [
+        *system_routes(services.system),
+        *connection_routes(services),
+        *job_routes(services),
+    ]
+    document = b""
+    routes.append(document_route(lambda: document))
+    document = dumps(openapi_document(routes)).encode()
+    return assembled(routes, metrics=services.system.http_metrics, settings=services.settings)
+
+
+def assembled(
+    routes: Sequence[Route], *, metrics: HttpMetrics, settings: HttpSettings
+) -> QuartTrio:
+    """An application with these routes behind the middlewares, in the order of spec rest-api 2.1:
+    observation with the guard against crashes, cross-origin rules, limits, routing."""
+    app = QuartTrio(__name__, static_folder=None)
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    app.url_map.strict_slashes = False
+    app.url_map.merge_slashes = False
+    templates = {}
+    for route in routes:
+        app.add_url_rule(route.rule, route.name, route.handler, methods=[route.method])
+        templates[route.name] = route.path
+
+    async def note_route() -> None:
+        if request.endpoint is not None:
+            note(request.scope, ROUTE, templates[request.endpoint])
+
+    async def explain(error: Exception) -> Response:
+        problem = problem_of(
+            error, operation=request.endpoint, path=f"{request.method} {request.path}"
+        )
+        if problem.status >= 500:
+            facts = {} if isinstance(error, HTTPException) else crash_facts(error)
+            log.error("request_failed", operation=request.endpoint, **facts)
+        return json_response(problem.body, problem.status, headers=problem.headers)
+
+    app.before_request(note_route)
+    app.register_error_handler(Exception, explain)
+    inner: AsgiApp = app.asgi_app
+    limited = RequestLimits(inner, body_seconds=settings.body_seconds)
+    app.asgi_app = Observed(  # type: ignore[method-assign] # quart's documented way of wrapping
+        Cors(limited, origins=settings.cors_origins), metrics=metrics
+    )
+    return app

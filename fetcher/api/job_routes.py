@@ -1,0 +1,113 @@
+"""``/v1/fetcher`` (spec rest-api 9; events: design section 8)."""
+
+from quart import Response, request
+
+from fetcher.api.asgi import request_id_of
+from fetcher.api.connection_routes import request_tenant
+from fetcher.api.event_stream import EventStreams
+from fetcher.api.models.jobs import CreateJobAnswer, CreateJobRequest, JobAnswer
+from fetcher.api.path_ids import job_id
+from fetcher.api.payloads import read_payload
+from fetcher.api.product_header import HEADER, optional_product
+from fetcher.api.routing import Parameter, Route, Success, answer
+from fetcher.api.services import ApiServices
+from fetcher.commands.create_job import CreateJob, JobRules
+from fetcher.commands.preflight import Preflight
+from fetcher.queries.get_job import get_job
+
+ROOT = "/v1/fetcher"
+
+
+class JobRoutes:
+    """One method an operation: decode, call the use case, answer."""
+
+    def __init__(self, services: ApiServices) -> None:
+        self._jobs = services.jobs
+        self._create = CreateJob(
+            connections=services.connections,
+            jobs=services.jobs,
+            preflight=Preflight(services.sources),
+            hint=services.hint,
+            now=services.system.now,
+            rules=JobRules(
+                ceilings=services.ceilings,
+                options_enabled=services.settings.options_enabled,
+                preflight_test=services.settings.preflight_test,
+            ),
+        )
+        self._streams = EventStreams(
+            jobs=services.jobs,
+            stopping=services.stopping,
+            at_most=services.settings.max_event_streams,
+        )
+
+    async def create(self) -> Response:
+        payload = await read_payload(request, CreateJobRequest)
+        order = payload.to_command(request_id=request_id_of(request.scope))
+        created = await self._create(order, tenant=request_tenant())
+        status = 202 if created.is_new else 200
+        location = {"Location": f"{ROOT}/{created.job.id}"}
+        return answer(CreateJobAnswer.of(created), status, headers=location)
+
+    async def get(self, id: str) -> Response:  # noqa: A002 - the route template's name
+        return answer(JobAnswer.of(await get_job(self._jobs, job_id(id))))
+
+    async def events(self) -> Response:
+        return await self._streams.open(
+            last_event_id=request.headers.get("Last-Event-ID"),
+            product_name=optional_product(request),
+            head_only=request.method == "HEAD",
+        )
+
+
+def job_routes(services: ApiServices) -> list[Route]:
+    routes = JobRoutes(services)
+    return [
+        Route(
+            method="POST",
+            path=ROOT,
+            name="create_job",
+            summary="Ask for an extraction",
+            tag="Fetcher",
+            handler=routes.create,
+            request=CreateJobRequest,
+            successes={
+                202: Success(
+                    description="Stored, will be run", model=CreateJobAnswer, headers=["Location"]
+                ),
+                200: Success(
+                    description="A repeat: the job that the same request made before",
+                    model=CreateJobAnswer,
+                    headers=["Location"],
+                ),
+            },
+        ),
+        Route(
+            method="GET",
+            path=f"{ROOT}/events",
+            name="job_events",
+            summary="Server-sent events of jobs that have ended",
+            tag="Fetcher",
+            handler=routes.events,
+            parameters=[
+                Parameter(name=HEADER, place="header", description="Only jobs of this product"),
+                Parameter(
+                    name="Last-Event-ID",
+                    place="header",
+                    description="Go on after this event; without it, from now on",
+                ),
+            ],
+            successes={
+                200: Success(description="The stream", media_type="text/event-stream"),
+            },
+        ),
+        Route(
+            method="GET",
+            path=f"{ROOT}/{{id}}",
+            name="get_job",
+            summary="Show a job",
+            tag="Fetcher",
+            handler=routes.get,
+            successes={200: Success(description="The job", model=JobAnswer)},
+        ),
+    ]

@@ -1,0 +1,188 @@
+"""Bodies of the connection operations (spec rest-api 7 and 8)."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self, cast
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic.alias_generators import to_camel
+
+from fetcher.api.payloads import Part
+from fetcher.commands.connection_test import Reached
+from fetcher.commands.create_connection import NewConnection, TlsInput
+from fetcher.domain.connections import Connection, ConnectionPage
+from fetcher.domain.json_values import JsonObject
+from fetcher.domain.timestamps import rfc3339
+from fetcher_engine import SchemaSnapshot
+
+AnyJson = Annotated[object, WithJsonSchema({})]
+Timestamp = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+Id = Annotated[str, WithJsonSchema({"type": "string", "format": "uuid"})]
+
+
+def renamed(name: str) -> Any:  # a field's default has no type of its own
+    """An optional member whose Wire name cannot be the attribute's."""
+    return Field(None, validation_alias=name, serialization_alias=name)
+
+
+class Answer(BaseModel):
+    """A JSON object of an answer; members that are None are left out."""
+
+    model_config = ConfigDict(frozen=True, populate_by_name=True, alias_generator=to_camel)
+
+    def to_json(self) -> dict[str, object]:
+        """By the names of the Wire; only members are left out, never a null inside a map."""
+        return {
+            str(info.validation_alias or name): _as_json(value)
+            for name, info in type(self).model_fields.items()
+            if (value := getattr(self, name)) is not None
+        }
+
+
+def _as_json(value: object) -> object:
+    if isinstance(value, Answer):
+        return value.to_json()
+    if isinstance(value, list):
+        return [_as_json(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _as_json(item) for key, item in value.items()}
+    return value
+
+
+class SslRequest(Part):
+    mode: str | None = None
+    ca: str | None = Field(None, repr=False)
+    cert: str | None = Field(None, repr=False)
+    key: str | None = Field(None, repr=False)
+
+
+class CreateConnectionRequest(Part):
+    config_name: str | None = None
+    type: str | None = None
+    host: str | None = None
+    port: int | None = None
+    database_name: str | None = None
+    default_schema: str | None = Field(
+        None, validation_alias="schema", serialization_alias="schema"
+    )
+    user_name: str | None = None
+    password: str | None = Field(None, repr=False)
+    ssl: SslRequest | None = None
+    metadata: dict[str, AnyJson] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is present; an empty ``ssl`` counts as nothing."""
+        return not (self.model_fields_set - {"ssl"}) and (
+            self.ssl is None or not self.ssl.model_fields_set
+        )
+
+    def to_command(self) -> NewConnection:
+        ssl = self.ssl
+        return NewConnection(
+            config_name=self.config_name or "",
+            type=self.type or "",
+            host=self.host or "",
+            port=self.port or 0,
+            database_name=self.database_name or "",
+            schema=self.default_schema,
+            username=self.user_name or "",
+            password=self.password or "",
+            tls=TlsInput(
+                mode=ssl.mode or "", ca=ssl.ca or "", cert=ssl.cert or "", key=ssl.key or ""
+            )
+            if ssl is not None
+            else None,
+            metadata=cast("JsonObject", self.metadata or {}),
+        )
+
+
+class SslAnswer(Answer):
+    mode: str | None = None
+
+
+class ConnectionAnswer(Answer):
+    """A connection without anything secret: no password, no key, no certificate."""
+
+    id: Id
+    product_name: str | None = None
+    config_name: str
+    type: str
+    host: str
+    port: int
+    database_name: str
+    default_schema: str | None = Field(
+        None, validation_alias="schema", serialization_alias="schema"
+    )
+    user_name: str
+    ssl: SslAnswer | None = None
+    metadata: Mapping[str, AnyJson] | None = None
+    created_at: Timestamp
+    updated_at: Timestamp
+
+    @classmethod
+    def of(cls, connection: Connection) -> Self:
+        tls = connection.tls
+        return cls(
+            id=str(connection.id),
+            product_name=connection.product_name or None,
+            config_name=connection.config_name,
+            type=str(connection.type),
+            host=connection.host,
+            port=connection.port,
+            database_name=connection.database_name,
+            default_schema=connection.schema,
+            user_name=connection.username,
+            ssl=SslAnswer(mode=tls.mode or None) if tls is not None else None,
+            metadata=dict(connection.metadata) or None,
+            created_at=rfc3339(connection.created_at),
+            updated_at=rfc3339(connection.updated_at),
+        )
+
+
+class ConnectionListAnswer(Answer):
+    items: list[ConnectionAnswer]
+    page: int
+    limit: int
+    total: int
+
+    @classmethod
+    def of(cls, found: ConnectionPage, *, page: int, limit: int) -> Self:
+        items = [ConnectionAnswer.of(connection) for connection in found.items]
+        return cls(items=items, page=page, limit=limit, total=found.total)
+
+
+class ConnectionTestAnswer(Answer):
+    status: str = "success"
+    message: str = "Connection successful"
+    latency_ms: int
+
+    @classmethod
+    def of(cls, reached: Reached) -> Self:
+        return cls(latency_ms=reached.latency_ms)
+
+
+class TableAnswer(Answer):
+    name: str
+    fields: list[str]
+
+
+class ConnectionSchemaAnswer(Answer):
+    id: Id
+    config_name: str
+    database_name: str
+    type: str
+    tables: list[TableAnswer]
+
+    @classmethod
+    def of(cls, connection: Connection, snapshot: SchemaSnapshot) -> Self:
+        """Tables and fields in byte order."""
+        return cls(
+            id=str(connection.id),
+            config_name=connection.config_name,
+            database_name=connection.database_name,
+            type=str(connection.type),
+            tables=[
+                TableAnswer(name=table.name, fields=sorted(table.fields, key=str.encode))
+                for table in sorted(snapshot.tables, key=lambda table: table.name.encode())
+            ],
+        )

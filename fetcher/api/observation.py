@@ -1,0 +1,128 @@
+"""The outermost layer: request id, access log, metrics, and the last line against crashes."""
+
+import re
+import uuid
+from pathlib import PurePath
+from traceback import extract_tb
+
+import structlog
+import trio
+from hypercorn.typing import ASGISendEvent, HTTPScope, Scope
+
+from fetcher.api.asgi import (
+    REQUEST_ID,
+    ROUTE,
+    UNMATCHED,
+    AsgiApp,
+    Receive,
+    Send,
+    header,
+    note,
+    noted,
+    send_end,
+    send_problem,
+)
+from fetcher.api.metrics import KNOWN_METHODS, HttpMetrics
+from fetcher.api.problems import internal_problem
+
+log = structlog.get_logger(__name__)
+
+MAX_REQUEST_ID_CHARACTERS = 128
+CLIENT_GONE = 499
+"""What is logged where no answer was sent because nobody waited for it any more."""
+
+_REMOVED = re.compile(r"[\r\n\0]")
+_QUIET = frozenset({"/health", "/readyz", "/metrics"})
+
+
+def effective_request_id(sent: str | None) -> str:
+    """The caller's id without CR, LF and NUL, or a new one (spec configuration 10.2)."""
+    cleaned = _REMOVED.sub("", sent or "").strip()
+    unusable = cleaned in ("", "null", "nil") or len(cleaned) > MAX_REQUEST_ID_CHARACTERS
+    if unusable or not (cleaned.isascii() and cleaned.isprintable()):
+        return str(uuid.uuid4())
+    return cleaned
+
+
+def crash_facts(error: BaseException) -> dict[str, object]:
+    """Type and place of an unexpected error; never its text, which may hold anything."""
+    frames = extract_tb(error.__traceback__)[-5:]
+    return {
+        "error": type(error).__name__,
+        "where": [f"{PurePath(f.filename).name}:{f.lineno} {f.name}" for f in frames],
+    }
+
+
+class Observed:
+    """Gives each request its id, and tells what became of it."""
+
+    def __init__(self, app: AsgiApp, *, metrics: HttpMetrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = effective_request_id(header(scope, b"x-request-id"))
+        note(scope, REQUEST_ID, request_id)
+        answer = _Answer(send, request_id)
+        started = trio.current_time()
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                await self._app(scope, receive, answer.send)
+            except Exception as error:  # noqa: BLE001 - one request's crash must not end others
+                log.error("request_crashed", **crash_facts(error))
+                await answer.crash()
+            finally:
+                self._tell(scope, answer, trio.current_time() - started)
+
+    def _tell(self, scope: HTTPScope, answer: "_Answer", seconds: float) -> None:
+        route = noted(scope, ROUTE) or UNMATCHED
+        method = scope["method"] if scope["method"] in KNOWN_METHODS else "OTHER"
+        status = answer.status or CLIENT_GONE
+        self._metrics.observe(method=method, route=route, status=status, seconds=seconds)
+        if route in _QUIET:
+            return
+        tell = log.error if status >= 500 else log.warning if status >= 400 else log.info
+        tell(
+            f"{_client(scope)} {method} {route} HTTP/{scope['http_version']} "
+            f"{status} {answer.body_bytes}",
+            http_status_code=status,
+            http_method=method,
+            http_path=route,
+            http_latency_ms=round(seconds * 1000),
+            message_prefix=f"{answer.request_id} | ",
+            **{"X-Request-Id": answer.request_id},
+        )
+
+
+class _Answer:
+    """The way back: adds the request id, remembers status and size."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self.request_id = request_id
+        self.status: int | None = None
+        self.body_bytes = 0
+
+    async def send(self, event: ASGISendEvent) -> None:
+        if event["type"] == "http.response.start":
+            self.status = event["status"]
+            event["headers"] = [
+                *event["headers"],
+                (b"x-request-id", self.request_id.encode("ascii")),
+            ]
+        elif event["type"] == "http.response.body":
+            self.body_bytes += len(event["body"])
+        await self._send(event)
+
+    async def crash(self) -> None:
+        """A 500 where nothing was sent yet; otherwise the server cuts the answer short."""
+        if self.status is None:
+            await send_problem(self.send, internal_problem())
+            await send_end(self.send)
+
+
+def _client(scope: HTTPScope) -> str:
+    return scope["client"][0] if scope["client"] else "-"

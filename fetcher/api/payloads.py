@@ -1,0 +1,133 @@
+"""From a request's bytes to a model (spec rest-api 5.1)."""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import trio
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
+from quart import Request
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from fetcher.commands.member_paths import member
+from fetcher.domain.errors import FetcherError
+from fetcher.domain.json_text import JsonTextError, parse
+from fetcher.domain.json_values import JsonValue
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_DEPTH = 64
+INLINE_BYTES = 64 * 1024
+"""Larger bodies are decoded in a thread: parsing 4 MiB would hold up every other request."""
+
+_decoders = trio.CapacityLimiter(2)
+
+
+class Part(BaseModel):
+    """A JSON object of a request.
+
+    Declared names match in any case, an exact match wins, and of several the last one counts;
+    ``null`` is the same as absent. Types are strict: no text is a number, no ``5432.0`` an integer.
+    """
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True, alias_generator=to_camel)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fold(cls, value: object) -> object:
+        if not isinstance(value, Mapping):
+            return value
+        exact = {str(info.validation_alias or n) for n, info in cls.model_fields.items()}
+        names: dict[str, str] = {name.lower(): name for name in exact}
+        folded: dict[str, object] = {}
+        for key, below in value.items():
+            name = str(key if key in exact else names.get(str(key).lower(), key))
+            if key in exact or name not in exact or name not in value:
+                folded[name] = below
+        return {name: below for name, below in folded.items() if below is not None}
+
+
+class StrictPart(Part):
+    """An object below ``dataRequest``: a member that is not declared is an error (design 7)."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+M = TypeVar("M", bound=Part)
+
+
+async def read_payload(request: Request, model: type[M]) -> M:
+    """The body as a model.
+
+    Raise ``FET-0001`` ``Invalid payload`` for what is no JSON of the right shape, ``FET-0401`` for
+    an undeclared member of a :class:`StrictPart`, and 413 where the body is too large when decoded.
+    """
+    if not (request.mimetype or "").lower().endswith("json"):
+        raise _invalid("the Content-Type must be JSON")
+    encodings = _content_encodings(request.headers.get("Content-Encoding", ""))
+    body = await request.get_data(False, False, False)
+    if len(body) <= INLINE_BYTES and not encodings:
+        return _decode(body, encodings, model)
+    return await trio.to_thread.run_sync(_decode, body, encodings, model, limiter=_decoders)
+
+
+def _decode(body: bytes, encodings: Sequence[str], model: type[M]) -> M:
+    for encoding in reversed(encodings):
+        body = _inflated(body, encoding)
+    value: JsonValue = None
+    malformed = ""
+    try:
+        value = parse(body, max_depth=MAX_DEPTH)
+    except JsonTextError as error:
+        malformed = str(error)
+    if malformed:
+        raise _invalid(malformed)
+    problem: Sequence[ErrorDetails] = ()
+    try:
+        return model.model_validate({} if value is None else value)
+    except ValidationError as error:
+        # Without the input: it may hold a secret.
+        problem = error.errors(include_url=False, include_context=False, include_input=False)
+    raise _wrong_shape(problem)
+
+
+def _content_encodings(header: str) -> list[str]:
+    names = [name.strip().lower() for name in header.split(",")]
+    return [name for name in names if name and name != "identity"]
+
+
+def _inflated(body: bytes, encoding: str) -> bytes:
+    """At most 4 MiB come out, however much was packed into the body."""
+    window_bits = {"gzip": (31,), "x-gzip": (31,), "deflate": (15, -15)}.get(encoding, ())
+    for bits in window_bits:
+        inflater = zlib.decompressobj(bits)
+        try:
+            inflated = inflater.decompress(body, MAX_BODY_BYTES + 1)
+        except zlib.error:
+            continue
+        if len(inflated) > MAX_BODY_BYTES:
+            raise RequestEntityTooLarge
+        if inflater.eof and not inflater.unused_data:
+            return inflated
+    raise _invalid("the body cannot be decoded as its Content-Encoding says")
+
+
+def _wrong_shape(problems: Sequence[ErrorDetails]) -> FetcherError:
+    wrong = [problem for problem in problems if problem["type"] != "extra_forbidden"]
+    if wrong:
+        return _invalid(f"{_path(wrong[0]['loc'])}: {wrong[0]['msg']}")
+    return FetcherError(
+        "FET-0401", "Invalid Data Request", f"{_path(problems[0]['loc'])} is not known"
+    )
+
+
+def _path(location: Sequence[int | str]) -> str:
+    path = ""
+    for step in location:
+        path = f"{path}[{step}]" if isinstance(step, int) else member(path, step)
+    return path or "the body"
+
+
+def _invalid(message: str) -> FetcherError:
+    return FetcherError("FET-0001", "Invalid payload", f"unable to parse request body: {message}")

@@ -1,0 +1,142 @@
+"""What a request may cost before any operation sees it (spec rest-api 2.2).
+
+The body is read here, whole, before the application runs: within a deadline, at most 4 MiB, and
+within what all requests together may hold. So no operation ever waits for a client, and a refused
+client finds its answer although it is still sending.
+"""
+
+from enum import Enum, auto
+from urllib.parse import urlsplit
+
+import trio
+from hypercorn.typing import ASGIReceiveEvent, HTTPScope, Scope
+
+from fetcher.api.asgi import AsgiApp, Receive, Send, header, send_end, send_problem
+from fetcher.api.payloads import MAX_BODY_BYTES
+from fetcher.api.problems import Problem, framework_problem
+
+MAX_HEADER_BYTES = 4096
+MAX_HELD_BYTES = 256 * 1024 * 1024
+LINGER_SECONDS = 2.0
+"""How long a refused client may go on sending. Closing at once would reset the connection, and
+the client would lose the answer that lies before it."""
+
+
+class _Refusal(Enum):
+    TOO_LARGE = auto()
+    TOO_SLOW = auto()
+    NO_ROOM = auto()
+    GONE = auto()
+
+
+_PROBLEMS = {
+    _Refusal.TOO_LARGE: framework_problem(413, "Request Entity Too Large"),
+    _Refusal.TOO_SLOW: framework_problem(408, "Request Timeout"),
+    _Refusal.NO_ROOM: framework_problem(503, "Service Unavailable"),
+}
+
+
+class RequestLimits:
+    """Refuses what is too large or too slow; hands on a body that is complete."""
+
+    def __init__(self, app: AsgiApp, *, body_seconds: float) -> None:
+        self._app = app
+        self._body_seconds = body_seconds
+        self._held_bytes = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000, "reason": None})
+            return
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        scope["path"] = _raw_path(scope)
+        if _header_bytes(scope) > MAX_HEADER_BYTES:
+            problem = framework_problem(431, "Request Header Fields Too Large")
+            await _refuse(problem, receive, send)
+            return
+        body = bytearray()
+        try:
+            refusal = await self._read(scope, receive, body)
+            if refusal is None:
+                await self._app(scope, _Replay(bytes(body), receive), send)
+            elif refusal is not _Refusal.GONE:
+                await _refuse(_PROBLEMS[refusal], receive, send)
+        finally:
+            self._held_bytes -= len(body)
+
+    async def _read(self, scope: HTTPScope, receive: Receive, body: bytearray) -> _Refusal | None:
+        """Fill ``body``, whose length is counted as held meanwhile."""
+        declared = header(scope, b"content-length") or ""
+        if declared.isdecimal() and int(declared[:20]) > MAX_BODY_BYTES:
+            return _Refusal.TOO_LARGE
+        with trio.move_on_after(self._body_seconds):
+            while True:
+                event = await receive()
+                if event["type"] != "http.request":
+                    return _Refusal.GONE
+                chunk = event["body"]
+                if len(body) + len(chunk) > MAX_BODY_BYTES:
+                    return _Refusal.TOO_LARGE
+                if self._held_bytes + len(chunk) > MAX_HELD_BYTES:
+                    return _Refusal.NO_ROOM
+                body += chunk
+                self._held_bytes += len(chunk)
+                if not event["more_body"]:
+                    return None
+        return _Refusal.TOO_SLOW
+
+
+class _Replay:
+    """The body in one piece, then whatever the connection says."""
+
+    def __init__(self, body: bytes, receive: Receive) -> None:
+        self._body: bytes | None = body
+        self._receive = receive
+
+    async def __call__(self) -> ASGIReceiveEvent:
+        if self._body is None:
+            return await self._receive()
+        body, self._body = self._body, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+
+async def _refuse(problem: Problem, receive: Receive, send: Send) -> None:
+    """Answer, take what still comes for a moment, close.
+
+    The server's reader blocks when nobody takes what it read, so somebody takes it until the
+    connection is closed.
+    """
+    await send_problem(send, problem, more_headers={"connection": "close"})
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_end_after_linger, send, finished := trio.Event())
+        await _discard(receive)
+        finished.set()
+
+
+async def _discard(receive: Receive) -> None:
+    while True:
+        event = await receive()
+        if event["type"] != "http.request" or not event["more_body"]:
+            return
+
+
+async def _end_after_linger(send: Send, finished: trio.Event) -> None:
+    with trio.move_on_after(LINGER_SECONDS):
+        await finished.wait()
+    await send_end(send)
+
+
+def _raw_path(scope: HTTPScope) -> str:
+    """The path as it was sent: nothing in it is percent-decoded (spec 2.2)."""
+    path = scope["raw_path"].decode("ascii", "replace")
+    if not path.startswith("/"):
+        path = urlsplit(path).path if "://" in path else ""
+    return path or "/"
+
+
+def _header_bytes(scope: HTTPScope) -> int:
+    """Request line and header lines as they were on the wire, nearly."""
+    line = len(scope["method"]) + len(scope["raw_path"]) + len(scope["query_string"]) + 12
+    return line + sum(len(name) + len(value) + 4 for name, value in scope["headers"])

@@ -1,0 +1,76 @@
+"""What a route is: how it is reached, who serves it, and what the API document says of it."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pydantic import BaseModel
+from quart import Response
+
+from fetcher.api.models.connections import Answer
+from fetcher.api.payloads import Part
+from fetcher.domain.json_text import dumps
+
+JSON = "application/json"
+
+
+class Handler(Protocol):
+    """An operation behind a route; path parameters arrive by keyword, as sent."""
+
+    def __call__(self, **path_parameters: str) -> Awaitable[Response]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One header or query parameter, for the API document."""
+
+    name: str
+    place: str
+    description: str
+    required: bool = False
+    schema: Mapping[str, object] = field(default_factory=lambda: {"type": "string"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Success:
+    """One successful answer. Without a model the body is of ``media_type`` and undescribed."""
+
+    description: str
+    model: type[BaseModel] | None = None
+    media_type: str = JSON
+    headers: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """``path`` is a template like ``/v1/fetcher/{id}``, and also what logs and metrics show."""
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    tag: str
+    handler: Callable[..., Awaitable[Response]]
+    successes: Mapping[int, Success]
+    request: type[Part] | None = None
+    parameters: Sequence[Parameter] = ()
+
+    @property
+    def rule(self) -> str:
+        """The template in the router's own spelling."""
+        return self.path.replace("{", "<").replace("}", ">")
+
+
+def answer(
+    model: Answer, status: int = 200, *, headers: Mapping[str, str] | None = None
+) -> Response:
+    """A JSON answer; members that are None are left out, values inside maps never are."""
+    return json_response(model.to_json(), status, headers=headers)
+
+
+def json_response(
+    body: Mapping[str, object], status: int, *, headers: Mapping[str, str] | None = None
+) -> Response:
+    return Response(
+        dumps(body).encode(), status=status, content_type=JSON, headers=dict(headers or {})
+    )

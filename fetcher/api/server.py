@@ -1,0 +1,204 @@
+"""Listens, and hands connections to hypercorn's HTTP implementation.
+
+Hypercorn's own serve() is not used, for three reasons that were found by reading it (0.18): an
+unexpected error of one connection ends the whole server, what it sends is shielded and unbounded
+(a client that stops reading holds a task, and the shutdown, for ever), and it has no limit on
+connections. Its connection class is used as it is.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import cast
+
+import structlog
+import trio
+from hypercorn.config import Config
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import AppWrapper, ASGIFramework
+from hypercorn.utils import wrap_app
+
+from fetcher.api.observation import crash_facts
+from fetcher.domain.errors import StartRefused
+
+log = structlog.get_logger(__name__)
+
+_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]*)):([0-9]{1,5})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLimits:
+    """``idle_seconds`` is also the deadline for a request's head."""
+
+    idle_seconds: float = 15.0
+    send_seconds: float = 30.0
+    graceful_seconds: float = 30.0
+    max_connections: int = 1000
+    max_head_bytes: int = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BoundAddress:
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_address(text: str) -> BoundAddress:
+    """``host:port``, ``[v6]:port`` or ``:port`` (every interface). Raise StartRefused."""
+    match = _ADDRESS.fullmatch(text.strip())
+    if match is None or int(match[3]) > 65535:
+        raise StartRefused([f"{text!r} is no listen address (host:port)"])
+    return BoundAddress(match[1] or match[2], int(match[3]))
+
+
+def _nothing(_: Sequence[BoundAddress]) -> None:
+    """Nobody wants to know where the server listens."""
+
+
+async def serve_http(
+    app: ASGIFramework,
+    *,
+    address: str,
+    stop: trio.Event,
+    limits: ServerLimits = ServerLimits(),
+    on_listening: Callable[[Sequence[BoundAddress]], None] = _nothing,
+    task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve until ``stop``; then accept nothing more, finish what runs, and return.
+
+    Requests that run get ``limits.graceful_seconds``, idle connections are closed at once. Port 0
+    takes any free port; ``on_listening`` is told the real ones before ``task_status`` is. Raise
+    StartRefused when the address cannot be bound. Cancelling it closes every connection at once.
+    """
+    wanted = parse_address(address)
+    listeners = await _bound(wanted)
+    server = _HttpServer(app, limits)
+    try:
+        on_listening([_address_of(listener) for listener in listeners])
+        async with trio.open_nursery() as connections:
+            async with trio.open_nursery() as accepting:
+                accepting.start_soon(
+                    partial(
+                        trio.serve_listeners,
+                        server.serve_connection,
+                        listeners,
+                        handler_nursery=connections,
+                    )
+                )
+                task_status.started()
+                await stop.wait()
+                accepting.cancel_scope.cancel()
+            await server.finish()
+            connections.cancel_scope.cancel()
+    finally:
+        server.abort()
+        for listener in listeners:
+            listener.socket.close()
+
+
+async def _bound(wanted: BoundAddress) -> list[trio.SocketListener]:
+    problem = ""
+    try:
+        return await trio.open_tcp_listeners(wanted.port, host=wanted.host or None)
+    except OSError as error:
+        problem = (error.strerror or type(error).__name__).lower()
+    raise StartRefused([f"cannot listen on {wanted}: {problem}"])
+
+
+def _address_of(listener: trio.SocketListener) -> BoundAddress:
+    host, port = listener.socket.getsockname()[:2]
+    return BoundAddress(host, port)
+
+
+class _HttpServer:
+    """The connections of one server."""
+
+    def __init__(self, app: ASGIFramework, limits: ServerLimits) -> None:
+        self._app: AppWrapper = wrap_app(app, 0, "asgi")
+        self._limits = limits
+        self._config = _hypercorn_config(limits)
+        self._context = WorkerContext(None)
+        self._open: set[_ClientStream] = set()
+        self._changed = trio.Event()
+
+    async def serve_connection(self, stream: trio.SocketStream) -> None:
+        """Raises nothing but cancellation."""
+        if len(self._open) >= self._limits.max_connections:
+            return
+        client = _ClientStream(stream, send_seconds=self._limits.send_seconds)
+        self._open.add(client)
+        try:
+            await TCPServer(
+                self._app,
+                self._config,
+                self._context,
+                {},
+                cast("trio.SSLStream[trio.SocketStream]", client),
+            )
+        except* Exception as errors:  # noqa: BLE001 - one connection's fault must not end others
+            for error in errors.exceptions:
+                log.error("connection_crashed", **crash_facts(error))
+        finally:
+            client.abort()
+            self._open.discard(client)
+            self._changed.set()
+            self._changed = trio.Event()
+
+    async def finish(self) -> None:
+        """Wait until every request that runs is answered, or the time for it is over."""
+        await self._context.terminated.set()
+        with trio.move_on_after(self._limits.graceful_seconds):
+            while self._open:
+                await self._changed.wait()
+
+    def abort(self) -> None:
+        """Cut every connection: a send that is under way is shielded, but not from this."""
+        for client in tuple(self._open):
+            client.abort()
+
+
+def _hypercorn_config(limits: ServerLimits) -> Config:
+    config = Config()
+    config.accesslog = None
+    config.errorlog = None
+    config.include_server_header = False
+    config.keep_alive_timeout = limits.idle_seconds
+    config.h11_max_incomplete_size = limits.max_head_bytes
+    return config
+
+
+class _ClientStream:
+    """The stream as hypercorn's connection class uses it, with a deadline on every send."""
+
+    def __init__(self, stream: trio.SocketStream, *, send_seconds: float) -> None:
+        self._stream = stream
+        self._send_seconds = send_seconds
+
+    @property
+    def socket(self) -> trio.socket.SocketType:
+        return self._stream.socket
+
+    async def send_all(self, data: bytes) -> None:
+        """Raise BrokenResourceError where the client does not take it in time."""
+        with trio.move_on_after(self._send_seconds) as scope:
+            await self._stream.send_all(data)
+        if scope.cancelled_caught:
+            self.abort()
+            raise trio.BrokenResourceError("the client does not read")
+
+    async def receive_some(self, max_bytes: int) -> bytes | bytearray:
+        return await self._stream.receive_some(max_bytes)
+
+    async def send_eof(self) -> None:
+        await self._stream.send_eof()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    def abort(self) -> None:
+        self._stream.socket.close()

@@ -1,0 +1,80 @@
+"""What the HTTP side is given: the ports behind the operations, and the host's settings."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+
+import trio
+
+from fetcher.api.metrics import HttpMetrics, ReadinessMetrics
+from fetcher.domain.ids import JobId
+from fetcher.ports import (
+    ConnectionRecords,
+    JobRecords,
+    PasswordCipher,
+    ProbeResult,
+    SourceEngines,
+    TestLimiter,
+    UtcNow,
+)
+from fetcher_engine import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthAnswer:
+    self_probe_passed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadinessAnswer:
+    """``checks`` counts only while the process does not drain."""
+
+    draining: bool
+    checks: Mapping[str, ProbeResult] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemServices:
+    """What the system routes need; both roles have them.
+
+    ``optional_dependencies`` are reported on ``/readyz`` but do not decide it (decisions).
+    """
+
+    health: Callable[[], Awaitable[HealthAnswer]]
+    readiness: Callable[[], Awaitable[ReadinessAnswer]]
+    render_metrics: Callable[[], bytes]
+    http_metrics: HttpMetrics
+    readiness_metrics: ReadinessMetrics
+    now: UtcNow
+    version: str = "0.0.0"
+    deployment_mode: str = "local"
+    optional_dependencies: frozenset[str] = frozenset({"redis"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpSettings:
+    """How the API treats requests; sizes in bytes, times in seconds."""
+
+    cors_origins: tuple[str, ...] = ("*",)
+    body_seconds: float = 30.0
+    max_page_limit: int = 100
+    max_date_range_months: int = 1
+    max_event_streams: int = 64
+    sqlite_allowed: bool = False
+    options_enabled: bool = True
+    preflight_test: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiServices:
+    """``stopping`` ends the event streams: set it together with the server's own ``stop``."""
+
+    system: SystemServices
+    connections: ConnectionRecords
+    jobs: JobRecords
+    sources: SourceEngines
+    cipher: PasswordCipher
+    limiter: TestLimiter
+    hint: Callable[[JobId], None]
+    stopping: trio.Event
+    ceilings: Limits
+    settings: HttpSettings = field(default_factory=HttpSettings)

@@ -1,0 +1,102 @@
+"""What a connection may look like (spec rest-api 7.3 to 7.5; SQLITE: design section 8).
+
+Every rule here is pure and linear in the length of its input. The texts name what the caller sent
+by field, never by value.
+"""
+
+import base64
+import binascii
+import ipaddress
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from fetcher.domain.connections import SourceType
+from fetcher.domain.json_text import dumps
+from fetcher.domain.json_values import JsonObject
+
+CONFIG_NAME = re.compile(r"[a-zA-Z0-9_-]+", re.ASCII)
+CONFIG_NAME_BYTES = range(3, 101)
+PORTS = range(1, 65536)
+
+INTERNAL_CONFIG_NAMES = frozenset({"midaz_onboarding", "midaz_transaction", "plugin_crm"})
+"""Reserved for internal data sources (spec 13): a stored connection would be shadowed for ever."""
+
+TLS_MODES: Mapping[SourceType, tuple[str, ...]] = {
+    SourceType.POSTGRESQL: ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+    SourceType.MYSQL: ("false", "true", "skip-verify", "preferred"),
+    SourceType.MONGODB: ("disable", "false", "true", "enable", "insecure"),
+    SourceType.SQL_SERVER: ("disable", "false", "true", "strict"),
+    SourceType.ORACLE: ("disable", "false", "true", "enable", "verify", "skip-verify"),
+    SourceType.SQLITE: (),
+}
+VERIFYING_TLS_MODES = frozenset({"verify-ca", "verify-full", "verify", "strict"})
+
+MAX_NAME_CHARACTERS = 255
+MAX_PASSWORD_CHARACTERS = 1024
+MAX_PEM_BYTES = 64 * 1024
+MAX_METADATA_KEYS = 64
+MAX_METADATA_VALUE_BYTES = 2000
+MAX_HOST_CHARACTERS = 253
+
+_HOST = re.compile(r"[A-Za-z0-9.-]+", re.ASCII)
+_NUMERIC_LABEL = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*", re.ASCII)
+_PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----([^-]*)-----END \1-----", re.ASCII)
+_BLANKS = re.compile(r"\s+", re.ASCII)
+
+
+def is_host(text: str) -> bool:
+    """A literal address, or a host name by the linear rule of spec 7.5 with its improvements.
+
+    Labels may begin with a digit; a name whose last label is a number is not a name but a badly
+    written address (``127.1``), and some resolvers take it for one.
+    """
+    try:
+        return ipaddress.ip_address(text) is not None and "%" not in text
+    except ValueError:
+        pass
+    if len(text) > MAX_HOST_CHARACTERS or not _HOST.fullmatch(text) or ".." in text:
+        return False
+    if not (text[0].isalnum() and text[-1].isalnum()):
+        return False
+    return not _NUMERIC_LABEL.fullmatch(text.rpartition(".")[2])
+
+
+def is_source_path(text: str) -> bool:
+    """A relative path without ``..``; what lies there is the connector's to judge."""
+    path = PurePosixPath(text)
+    return (
+        bool(path.name)
+        and not path.is_absolute()
+        and ".." not in path.parts
+        and "\\" not in text
+        and "\0" not in text
+    )
+
+
+def is_pem(text: str, *, certificate: bool) -> bool:
+    """PEM text, or base64 of it (spec datasources 3.3): its framing and its encoding."""
+    pem = text if "-----BEGIN" in text else _unwrapped(text)
+    blocks = _PEM.findall(pem)
+    wanted = "CERTIFICATE" if certificate else "PRIVATE KEY"
+    return any(label.endswith(wanted) and _decoded(body) for label, body in blocks)
+
+
+def _unwrapped(text: str) -> str:
+    return _decoded(text).decode("ascii", "replace")
+
+
+def _decoded(body: str) -> bytes:
+    try:
+        return base64.b64decode(_BLANKS.sub("", body), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def metadata_problem(metadata: JsonObject) -> str | None:
+    """Why the metadata is too large, or None."""
+    if len(metadata) > MAX_METADATA_KEYS:
+        return f"at most {MAX_METADATA_KEYS} keys"
+    if any(len(dumps(value).encode()) > MAX_METADATA_VALUE_BYTES for value in metadata.values()):
+        return f"at most {MAX_METADATA_VALUE_BYTES} bytes a value"
+    return None

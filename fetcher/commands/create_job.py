@@ -1,0 +1,154 @@
+"""Create a job, or find the one that the same request made already (spec rest-api 9)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import trio
+
+from fetcher.commands.job_order import CheckedOrder, JobOrder, checked
+from fetcher.commands.preflight import Preflight
+from fetcher.domain.connections import Connection
+from fetcher.domain.errors import DuplicateActiveJob, FetcherError, PortUnavailable
+from fetcher.domain.ids import JobId, new_job_id
+from fetcher.domain.jobs import Job, JobStatus
+from fetcher.domain.request_hash import request_hash
+from fetcher.domain.times import cut_to_milliseconds
+from fetcher.ports import ConnectionRecords, JobRecords, UtcNow
+from fetcher_engine import Limits, TenantContext
+
+DUPLICATE_WINDOW_SECONDS = 300.0
+INSERT_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedJob:
+    job: Job
+    is_new: bool
+    """False: the request is a repeat, and this is the job it made before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRules:
+    """What the host's settings say about new jobs."""
+
+    ceilings: Limits
+    options_enabled: bool = True
+    preflight_test: bool = True
+
+
+class CreateJob:
+    """Judge the request, look for a repeat, test the connections, store the job, hint.
+
+    ``hint`` tells the dispatcher of the new job; it neither waits nor fails.
+    """
+
+    def __init__(
+        self,
+        *,
+        connections: ConnectionRecords,
+        jobs: JobRecords,
+        preflight: Preflight,
+        hint: Callable[[JobId], None],
+        now: UtcNow,
+        rules: JobRules,
+    ) -> None:
+        self._connections = connections
+        self._jobs = jobs
+        self._preflight = preflight
+        self._hint = hint
+        self._now = now
+        self._rules = rules
+
+    async def __call__(self, order: JobOrder, *, tenant: TenantContext) -> CreatedJob:
+        """Raise a FetcherError with the code of spec 9.2's first failing step.
+
+        Once the job is being stored, the caller's cancellation waits for the store's answer: a
+        client that goes away leaves either a job that will be dispatched, or none.
+        """
+        asked = checked(
+            order, ceilings=self._rules.ceilings, options_enabled=self._rules.options_enabled
+        )
+        digest = request_hash(asked.requested_fields, asked.filters, asked.metadata, asked.options)
+        repeated = await self._jobs.find_latest_by_hash(
+            digest, within_seconds=DUPLICATE_WINDOW_SECONDS
+        )
+        if repeated is not None and repeated.status in _COUNT_AS_REPEAT:
+            return CreatedJob(repeated, is_new=False)
+
+        connections = await self._resolve(sorted(asked.mapped_fields))
+        for connection in connections:
+            _check_product(connection, asked.source)
+        if self._rules.preflight_test:
+            await self._preflight.check(connections, tenant=tenant)
+        return await self._store(self._pending(asked, digest))
+
+    async def _resolve(self, names: Sequence[str]) -> Sequence[Connection]:
+        """Every named connection, by name."""
+        found = await self._connections.find_by_config_names(names)
+        if not found:
+            raise FetcherError(
+                "FET-1020", "No Connections Found", "none of the data sources is configured"
+            )
+        known = {connection.config_name for connection in found}
+        missing = next((name for name in names if name not in known), None)
+        if missing is not None:
+            raise FetcherError(
+                "FET-1020", "Missing Data Source", f"the data source {missing} is not configured"
+            )
+        return found
+
+    def _pending(self, asked: CheckedOrder, digest: str) -> Job:
+        return Job(
+            id=new_job_id(),
+            status=JobStatus.PENDING,
+            created_at=cut_to_milliseconds(self._now()),
+            mapped_fields=asked.mapped_fields,
+            request_hash=digest,
+            filters=asked.filters,
+            metadata=asked.metadata,
+            options=asked.options,
+            request_id=asked.request_id,
+        )
+
+    async def _store(self, job: Job) -> CreatedJob:
+        with trio.CancelScope(shield=True), trio.move_on_after(INSERT_SECONDS):
+            created = await self._insert_or_find(job)
+            if created.is_new:
+                self._hint(created.job.id)
+            return created
+        raise PortUnavailable("the record store did not answer in time")
+
+    async def _insert_or_find(self, job: Job) -> CreatedJob:
+        """Spec 9.6: insert; on conflict find the active one; once more if it ended in between."""
+        for _ in range(2):
+            try:
+                await self._jobs.insert(job)
+            except DuplicateActiveJob:
+                pass
+            else:
+                return CreatedJob(job, is_new=True)
+            active = await self._jobs.find_active_by_hash(job.request_hash)
+            if active is not None:
+                return CreatedJob(active, is_new=False)
+        raise FetcherError(
+            "FET-0002", "Internal Server Error", "the job could not be told from a repeat"
+        )
+
+
+_COUNT_AS_REPEAT = frozenset({JobStatus.PENDING, JobStatus.PROCESSING, JobStatus.COMPLETED})
+"""Failed and cancelled jobs may be asked for again at once (spec 9.5, decisions)."""
+
+
+def _check_product(connection: Connection, source: str) -> None:
+    if not connection.product_name:
+        raise FetcherError(
+            "FET-1014",
+            "Connection Not Assigned",
+            f"the connection {connection.config_name} belongs to no product",
+        )
+    if connection.product_name.strip().lower() != source:
+        raise FetcherError(
+            "FET-1016",
+            "Product Mismatch",
+            f"the connection {connection.config_name} belongs to another product",
+        )

@@ -1,0 +1,92 @@
+"""Are a job's databases there? Asked before the job is stored (design section 4, step 1)."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import trio
+
+from fetcher.domain.connections import Connection
+from fetcher.domain.errors import FetcherError
+from fetcher.domain.ids import ConnectionId
+from fetcher.domain.jobs import JobOptions
+from fetcher.ports import SourceEngines
+from fetcher_engine import Engine, EngineError, TenantContext
+
+AT_ONCE = 4
+TOTAL_SECONDS = 15.0
+REMEMBERED_SECONDS = 60.0
+REMEMBERED_CONNECTIONS = 10_000
+
+
+class Preflight:
+    """Tests connections side by side and remembers for a minute those that were well.
+
+    What is remembered is bound to ``updated_at``: a changed connection is tested again.
+    """
+
+    def __init__(self, sources: SourceEngines) -> None:
+        self._sources = sources
+        self._well_since: OrderedDict[tuple[ConnectionId, datetime], float] = OrderedDict()
+
+    async def check(self, connections: Sequence[Connection], *, tenant: TenantContext) -> None:
+        """Raise ``FET-1040`` for the first by name that is down, or was not reached in time."""
+        untested = [c for c in connections if not self._was_well(c)]
+        if not untested:
+            return
+        engine = self._sources.engine_for(untested, JobOptions())
+        places = trio.Semaphore(AT_ONCE)
+        outcomes: dict[ConnectionId, EngineError | None] = {}
+        with trio.move_on_after(TOTAL_SECONDS):
+            async with trio.open_nursery() as nursery:
+                for connection in untested:
+                    nursery.start_soon(_test, engine, connection, tenant, places, outcomes)
+        for connection in untested:
+            if connection.id in outcomes and outcomes[connection.id] is None:
+                self._remember(connection)
+        _refuse_first_down(untested, outcomes)
+
+    def _was_well(self, connection: Connection) -> bool:
+        since = self._well_since.get((connection.id, connection.updated_at))
+        return since is not None and trio.current_time() - since < REMEMBERED_SECONDS
+
+    def _remember(self, connection: Connection) -> None:
+        key = (connection.id, connection.updated_at)
+        self._well_since[key] = trio.current_time()
+        self._well_since.move_to_end(key)
+        if len(self._well_since) > REMEMBERED_CONNECTIONS:
+            self._well_since.popitem(last=False)
+
+
+async def _test(
+    engine: Engine,
+    connection: Connection,
+    tenant: TenantContext,
+    places: trio.Semaphore,
+    outcomes: dict[ConnectionId, EngineError | None],
+) -> None:
+    async with places:
+        try:
+            await engine.test_connection(tenant, connection.config_name)
+        except EngineError as error:
+            outcomes[connection.id] = error
+        else:
+            outcomes[connection.id] = None
+
+
+def _refuse_first_down(
+    tested: Sequence[Connection], outcomes: Mapping[ConnectionId, EngineError | None]
+) -> None:
+    for connection in sorted(tested, key=lambda c: c.config_name):
+        if connection.id in outcomes and outcomes[connection.id] is None:
+            continue
+        error = outcomes.get(connection.id)
+        stage = str(error.stage) if error is not None and error.stage is not None else None
+        reason = error.reason if error is not None else "timeout"
+        told = {"source": connection.config_name, "stage": stage, "reason": reason}
+        raise FetcherError(
+            "FET-1040",
+            "Connection Down",
+            f"the data source {connection.config_name} could not be reached",
+            details={name: text for name, text in told.items() if text},
+        )
