@@ -6,10 +6,10 @@ from typing import Protocol
 import structlog
 import trio
 
-from fetcher.domain.backoff import full_jitter
 from fetcher.actors.channels import Channel
 from fetcher.actors.messages import DispatchHint
 from fetcher.actors.metrics import ActorMetrics
+from fetcher.domain.backoff import full_jitter
 from fetcher.domain.errors import PortError, PortUnavailable, Unroutable
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import Job

@@ -6,11 +6,9 @@ from typing import Protocol, TypeVar
 import structlog
 import trio
 
-from fetcher.domain.backoff import full_jitter
 from fetcher.actors.channels import Channel, Reply, ReplyLost
 from fetcher.actors.lifecycle import Lifecycle
 from fetcher.actors.messages import (
-    DispatchHint,
     ExtractOrder,
     LeaseEnded,
     LeaseLoss,
@@ -19,6 +17,7 @@ from fetcher.actors.messages import (
     Settlement,
 )
 from fetcher.actors.metrics import ActorMetrics
+from fetcher.domain.backoff import full_jitter
 from fetcher.domain.errors import PortError
 from fetcher.domain.jobs import (
     Claimed,
@@ -74,7 +73,6 @@ class Extractor:
         orders: Channel[ExtractOrder],
         lease_commands: Channel[LeaseStarted | LeaseEnded],
         relay_hints: Channel[RelayHint],
-        dispatch_hints: Channel[DispatchHint],
         lifecycle: Lifecycle,
         metrics: ActorMetrics,
     ) -> None:
@@ -87,7 +85,6 @@ class Extractor:
         self._orders = orders
         self._lease_commands = lease_commands
         self._relay_hints = relay_hints
-        self._dispatch_hints = dispatch_hints
         self._lifecycle = lifecycle
         self._metrics = metrics
 

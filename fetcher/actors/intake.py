@@ -5,11 +5,11 @@ from typing import Protocol
 import structlog
 import trio
 
-from fetcher.domain.backoff import full_jitter
 from fetcher.actors.channels import Channel, ReplyLost
 from fetcher.actors.lifecycle import Lifecycle
 from fetcher.actors.messages import ExtractOrder, Settlement
 from fetcher.actors.metrics import ActorMetrics
+from fetcher.domain.backoff import full_jitter
 from fetcher.domain.errors import PortError, PortUnavailable
 from fetcher.domain.work_message import WorkMessage
 from fetcher.ports import Deliveries, Delivery, RejectReason, WorkConsumer

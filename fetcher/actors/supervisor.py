@@ -9,10 +9,10 @@ from typing import Protocol
 import structlog
 import trio
 
-from fetcher.domain.backoff import full_jitter
 from fetcher.actors.crash_report import crash_places, crash_types
 from fetcher.actors.lifecycle import Lifecycle
 from fetcher.actors.metrics import ActorMetrics
+from fetcher.domain.backoff import full_jitter
 from fetcher.domain.errors import StartRefused
 
 log = structlog.get_logger(__name__)
@@ -118,7 +118,7 @@ class Supervisor:
         except StartRefused as refused:
             self._refuse(refused)
             return None
-        except Exception as crash:  # the boundary of an actor: what it did not expect ends here
+        except Exception as crash:  # noqa: BLE001 - an actor's boundary: the unexpected ends here
             refusal = find_refusal(crash)
             if refusal is not None:
                 self._refuse(refusal)

@@ -227,7 +227,6 @@ class Roster:
                 orders=self._orders,
                 lease_commands=self._leases,
                 relay_hints=self._relay_hints,
-                dispatch_hints=self._dispatch_hints,
                 lifecycle=self._lifecycle,
                 metrics=self.metrics,
             )

@@ -115,7 +115,7 @@ async def test_a_permanent_actor_that_ends_early_is_restarted_and_a_transient_on
         bench = Bench(actor, restart=restart)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(bench.supervisor.run)
-            await trio.sleep(3.4)
+            await trio.sleep(2.9)
             assert actor.runs == runs
             nursery.cancel_scope.cancel()
 

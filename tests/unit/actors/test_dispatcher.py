@@ -1,0 +1,108 @@
+import pytest
+import trio
+import trio.testing
+
+from fetcher.actors.dispatcher import Dispatcher
+from fetcher.actors.messages import DispatchHint
+from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.ids import JobId
+from fetcher.domain.jobs import Job, JobStatus
+from tests.unit.actors.bench import Bench, a_job
+
+
+class FakeSender:
+    def __init__(self) -> None:
+        self.sent: list[tuple[JobId, float]] = []
+        self.down_until = -1.0
+
+    async def send(self, job: Job) -> None:
+        await trio.lowlevel.checkpoint()
+        if trio.current_time() < self.down_until:
+            raise PortUnavailable("broker away")
+        self.sent.append((job.id, trio.current_time()))
+
+
+class FakeBacklog:
+    def __init__(self, ready: int = 0) -> None:
+        self.ready = ready
+
+    async def ready_count(self) -> int:
+        await trio.lowlevel.checkpoint()
+        return self.ready
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def a_dispatcher(bench: Bench, sender: FakeSender, ready: int = 0) -> Dispatcher:
+    return Dispatcher(
+        outbox=bench.records.dispatch,
+        sender=sender,
+        backlog=FakeBacklog(ready),
+        hints=bench.dispatch_hints,
+        metrics=bench.metrics,
+    )
+
+
+async def test_a_hint_is_dispatched_at_once(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    sender = FakeSender()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(a_dispatcher(bench, sender).run)
+        await trio.sleep(1)
+        [job] = await bench.insert(a_job())
+        bench.dispatch_hints.offer(DispatchHint(job.id))
+        await trio.sleep(0.1)
+        assert sender.sent == [(job.id, 1.0)]
+        stored = await bench.records.jobs.get(job.id)
+        assert stored is not None
+        assert stored.dispatched_at is not None
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_sweep_finds_what_no_hint_told_of(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    sender = FakeSender()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(a_dispatcher(bench, sender).run)
+        await trio.sleep(1)
+        jobs = await bench.insert(*(a_job() for _ in range(120)))
+        await trio.sleep(5)
+        assert {job_id for job_id, _ in sender.sent} == {job.id for job in jobs}
+        assert len(sender.sent) == 120
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_broker_outage_delays_jobs_and_loses_none(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    sender = FakeSender()
+    sender.down_until = 600
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(a_dispatcher(bench, sender).run)
+        jobs = await bench.insert(*(a_job() for _ in range(60)))
+        await trio.sleep(599)
+        assert sender.sent == []
+        assert all([await bench.status_of(job) is JobStatus.PENDING for job in jobs])
+        await trio.sleep(120)
+        assert sorted(job_id for job_id, _ in sender.sent) == sorted(job.id for job in jobs)
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("ready", "sent_again"), [(0, 1), (1, 0)])
+async def test_a_dispatched_job_is_sent_again_only_when_the_queue_cannot_hold_it(
+    autojump_clock: trio.testing.MockClock, bench: Bench, ready: int, sent_again: int
+) -> None:
+    sender = FakeSender()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(a_dispatcher(bench, sender, ready).run)
+        await bench.insert(a_job())
+        await trio.sleep(590)
+        assert len(sender.sent) == 1
+        await trio.sleep(30)
+        assert len(sender.sent) == 1 + sent_again
+        nursery.cancel_scope.cancel()
