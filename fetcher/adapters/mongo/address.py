@@ -1,0 +1,55 @@
+"""Where MongoDB is: the address as the driver takes it, and whether it asks for TLS."""
+
+import re
+from typing import Final
+from urllib.parse import parse_qsl, quote
+
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+class AddressInvalid(ValueError):
+    """The text is no address; says which kind, never the text itself (it may hold a password)."""
+
+
+def compose_uri(
+    *,
+    scheme: str,
+    host: str,
+    port: int | None = None,
+    user: str = "",
+    password: str = "",
+    parameters: str = "",
+) -> str:
+    """One address from its parts (spec configuration 2.2, the composition of the Manager).
+
+    User and password are percent-encoded; without both there is no ``@``, without a port no ``:``.
+    ``parameters`` is ``k=v&k=v``, already encoded.
+    """
+    credentials = f"{quote(user, safe='')}:{quote(password, safe='')}@" if user or password else ""
+    place = f"{host}:{port}" if port else host
+    query = f"/?{parameters}" if parameters else ""
+    return f"{scheme}://{credentials}{place}{query}"
+
+
+def uses_tls(uri: str) -> bool:
+    """Whether the address asks for TLS (spec configuration 4.1); empty text does not.
+
+    An explicit ``tls`` or ``ssl`` of ``false`` wins over everything, then one that is true counts,
+    then the scheme ``mongodb+srv``. The first value of a repeated parameter counts; names and
+    values ignore case, as the driver's do. Raise AddressInvalid for what is no address.
+    """
+    if not uri:
+        return False
+    scheme = _SCHEME.match(uri)
+    if scheme is None:
+        raise AddressInvalid("readyz: parse mongodb connection string")
+    answers: dict[str, str] = {}
+    for name, value in parse_qsl(uri.partition("?")[2]):
+        if name.lower() in ("tls", "ssl"):
+            answers.setdefault(name.lower(), value.lower())
+    if any(answer in ("false", "0") for answer in answers.values()):
+        return False
+    return (
+        any(answer in ("true", "1") for answer in answers.values())
+        or scheme[1].lower() == "mongodb+srv"
+    )

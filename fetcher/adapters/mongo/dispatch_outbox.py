@@ -1,0 +1,102 @@
+"""The job record as the outbox of work messages (design section 4, step 2)."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from pymongo import ASCENDING, ReturnDocument
+
+from fetcher.adapters.mongo.document_fields import Document, id_filter, id_forms
+from fetcher.adapters.mongo.job_changes import count_filter
+from fetcher.adapters.mongo.job_reading import readable_job
+from fetcher.adapters.mongo.server import MongoServer, Turn
+from fetcher.domain.ids import JobId
+from fetcher.domain.jobs import DispatchBacklog, DispatchClaim, JobStatus
+
+_PENDING: Document = {"status": JobStatus.PENDING.value}
+# A record of the reference lacks the field: it was dispatched when it was created. The equality
+# is what an index serves, the type tells a null from nothing.
+_UNDISPATCHED: Document = {"dispatched_at": {"$eq": None, "$type": "null"}}
+_AGAIN: Document = {
+    "$set": {"dispatched_at": None, "dispatch_lease_until": None},
+    "$inc": {"dispatch_seq": 1},
+}
+
+
+class MongoDispatchOutbox:
+    """Implements :class:`fetcher.ports.DispatchOutbox`."""
+
+    def __init__(self, server: MongoServer) -> None:
+        self._server = server
+
+    async def claim_due(
+        self, *, limit: int, lease_seconds: float, job_ids: Sequence[JobId] | None = None
+    ) -> list[DispatchClaim]:
+        count = limit if job_ids is None else min(limit, len(set(job_ids)))
+
+        async def claim(turn: Turn) -> list[DispatchClaim]:
+            due = _due(turn.now)
+            if job_ids is not None:
+                due["_id"] = {"$in": id_forms(job_ids)}
+            lease = {"dispatch_lease_until": turn.now + timedelta(seconds=lease_seconds)}
+            claims: list[DispatchClaim] = []
+            for _ in range(count):
+                document = await turn.jobs.find_one_and_update(
+                    due,
+                    {"$set": lease},
+                    sort=[("created_at", ASCENDING), ("_id", ASCENDING)],
+                    return_document=ReturnDocument.AFTER,
+                )
+                if document is None:
+                    break
+                job = readable_job(document)
+                if job is not None:
+                    claims.append(DispatchClaim(job=job, dispatch_seq=job.dispatch_seq))
+            return claims
+
+        return await self._server.run(claim)
+
+    async def mark_dispatched(self, job_id: JobId, dispatch_seq: int) -> bool:
+        async def mark(turn: Turn) -> bool:
+            claimed = {**id_filter(job_id), **_PENDING, "dispatch_seq": count_filter(dispatch_seq)}
+            done = {"dispatched_at": turn.now, "dispatch_lease_until": None}
+            marked = await turn.jobs.update_one(claimed, {"$set": done})
+            return marked.matched_count == 1
+
+        return await self._server.run(mark)
+
+    async def backlog(self, *, older_than_seconds: float) -> DispatchBacklog:
+        async def count(turn: Turn) -> DispatchBacklog:
+            until = turn.now - timedelta(seconds=older_than_seconds)
+            return DispatchBacklog(
+                dispatched=await turn.jobs.count_documents(_dispatched_until(turn.now)),
+                stale=await turn.jobs.count_documents(_dispatched_until(until)),
+            )
+
+        return await self._server.run(count)
+
+    async def dispatch_again(self, *, older_than_seconds: float, limit: int) -> int:
+        async def dispatch_again(turn: Turn) -> int:
+            stale = _dispatched_until(turn.now - timedelta(seconds=older_than_seconds))
+            order = [("dispatched_at", ASCENDING), ("created_at", ASCENDING)]
+            found = turn.jobs.find(stale, projection=["_id"]).sort(order).limit(limit)
+            ids = [document["_id"] async for document in found]
+            again = await turn.jobs.update_many({"_id": {"$in": ids}, **stale}, _AGAIN)
+            return again.modified_count
+
+        return await self._server.run(dispatch_again)
+
+
+def _due(now: datetime) -> Document:
+    return {
+        **_PENDING,
+        **_UNDISPATCHED,
+        "$and": [
+            {"$or": [{"due_at": None}, {"due_at": {"$lte": now}}]},
+            {"$or": [{"dispatch_lease_until": None}, {"dispatch_lease_until": {"$lte": now}}]},
+        ],
+    }
+
+
+def _dispatched_until(until: datetime) -> Document:
+    by_the_reference = {"dispatched_at": {"$exists": False}, "created_at": {"$lte": until}}
+    return {**_PENDING, "$or": [{"dispatched_at": {"$lte": until}}, by_the_reference]}

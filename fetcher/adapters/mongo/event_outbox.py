@@ -1,0 +1,150 @@
+"""The job record as the outbox of terminal events (design section 4, steps 6 and 7)."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+from pymongo import ASCENDING, ReturnDocument
+
+from fetcher.adapters.mongo.document_fields import (
+    Document,
+    DocumentFields,
+    id_filter,
+    id_forms,
+)
+from fetcher.adapters.mongo.job_changes import event_cleared
+from fetcher.adapters.mongo.job_documents import RECORD
+from fetcher.adapters.mongo.server import MongoServer, Turn
+from fetcher.domain.errors import RecordCorrupt
+from fetcher.domain.ids import JobId
+from fetcher.domain.jobs import EventBacklog, EventClaim, EventMark, JobStatus
+
+log = structlog.get_logger(__name__)
+
+YOUNG_SECONDS: Final = 30.0
+"""For so long a mark that the reference wrote is left to the worker that wrote it."""
+CORRUPT_SECONDS: Final = 300.0
+"""For so long a mark that cannot be emitted is put aside, so that it starves no other."""
+CORRUPT: Final = "mark_corrupt"
+
+_PENDING: Document = {"metadata.terminalEventPending": True}
+_EVENT_STATUS: Final = {
+    JobStatus.COMPLETED.value: "completed",
+    JobStatus.FAILED.value: "failed",
+    JobStatus.CANCELLED.value: "failed",
+}
+
+
+class MongoEventOutbox:
+    """Implements :class:`fetcher.ports.EventOutbox`."""
+
+    def __init__(self, server: MongoServer) -> None:
+        self._server = server
+
+    async def claim_due(
+        self, *, limit: int, lease_seconds: float, job_ids: Sequence[JobId] | None = None
+    ) -> list[EventClaim]:
+        count = limit if job_ids is None else min(limit, len(set(job_ids)))
+
+        async def claim(turn: Turn) -> list[EventClaim]:
+            due = _due(turn.now)
+            if job_ids is not None:
+                due["_id"] = {"$in": id_forms(job_ids)}
+            lease = {"event_lease_until": turn.now + timedelta(seconds=lease_seconds)}
+            claims: list[EventClaim] = []
+            while len(claims) < count:
+                document = await turn.jobs.find_one_and_update(
+                    due,
+                    {"$set": lease},
+                    sort=[("event_due_at", ASCENDING), ("completed_at", ASCENDING)],
+                    return_document=ReturnDocument.AFTER,
+                )
+                if document is None:
+                    break
+                try:
+                    claims.append(_read_claim(document))
+                except RecordCorrupt as corrupt:
+                    log.error("event_mark_corrupt", what=str(corrupt))
+                    await turn.jobs.update_one(
+                        {"_id": document["_id"], **_PENDING},
+                        _postponed(turn.now, seconds=CORRUPT_SECONDS, error_code=CORRUPT),
+                    )
+            return claims
+
+        return await self._server.run(claim)
+
+    async def mark_published(self, job_id: JobId) -> None:
+        async def clear(turn: Turn) -> None:
+            await turn.jobs.update_one(id_filter(job_id), event_cleared())
+
+        await self._server.run(clear)
+
+    async def postpone(self, job_id: JobId, *, retry_in_seconds: float, error_code: str) -> None:
+        async def postpone(turn: Turn) -> None:
+            await turn.jobs.update_one(
+                {**id_filter(job_id), **_PENDING},
+                _postponed(turn.now, seconds=retry_in_seconds, error_code=error_code),
+            )
+
+        await self._server.run(postpone)
+
+    async def backlog(self) -> EventBacklog:
+        async def measure(turn: Turn) -> EventBacklog:
+            pending = await turn.jobs.count_documents(_PENDING)
+            oldest = await turn.jobs.find_one(
+                {**_PENDING, "completed_at": {"$ne": None}},
+                projection=["completed_at"],
+                sort=[("completed_at", ASCENDING)],
+            )
+            ended_at = DocumentFields(RECORD, oldest or {}).optional_time("completed_at")
+            age = (turn.now - (ended_at or turn.now)).total_seconds()
+            return EventBacklog(pending=pending, oldest_seconds=max(0.0, age))
+
+        return await self._server.run(measure)
+
+
+def _due(now: datetime) -> Document:
+    young = now - timedelta(seconds=YOUNG_SECONDS)
+    return {
+        **_PENDING,
+        "status": {"$in": list(_EVENT_STATUS)},
+        "$and": [
+            {
+                "$or": [
+                    {"event_due_at": {"$lte": now}},
+                    {"event_due_at": None, "completed_at": {"$lte": young}},
+                ]
+            },
+            {"$or": [{"event_lease_until": None}, {"event_lease_until": {"$lte": now}}]},
+        ],
+    }
+
+
+def _read_claim(document: Document) -> EventClaim:
+    """Raise RecordCorrupt for what spec worker-and-events 8.9 refuses to emit."""
+    fields = DocumentFields(RECORD, document)
+    marks = DocumentFields(f"{RECORD}: metadata", fields.document("metadata"))
+    status, payload = marks.text("terminalEventStatus"), marks.text("terminalEventPayload")
+    if status != _EVENT_STATUS[fields.text("status")]:
+        raise marks.corrupt("terminalEventStatus")
+    if not payload:
+        raise marks.corrupt("terminalEventPayload")
+    # The reference fixes no time with its mark; the end of the job never changes either.
+    time = fields.optional_time("event_time") or fields.time("completed_at")
+    return EventClaim(
+        job_id=JobId(fields.record_id()),
+        mark=EventMark(status=status, payload=payload, time=time),
+        attempts=fields.count("event_attempts"),
+    )
+
+
+def _postponed(now: datetime, *, seconds: float, error_code: str) -> Document:
+    return {
+        "$set": {
+            "event_due_at": now + timedelta(seconds=seconds),
+            "event_lease_until": None,
+            "event_last_error": error_code,
+        },
+        "$inc": {"event_attempts": 1},
+    }

@@ -1,0 +1,72 @@
+"""The one place where pymongo's exceptions become ours."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, ParamSpec, TypeVar
+
+import trio
+from bson.errors import BSONError, InvalidDocument
+from pymongo.errors import (
+    OperationFailure,
+    PyMongoError,
+    ServerSelectionTimeoutError,
+)
+
+from fetcher.bridge import CancelledInside, run_asyncio
+from fetcher.domain.errors import PortError, PortUnavailable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# UnicodeError: a text with lone surrogates, or a host name that no resolver can encode.
+# RecursionError: a value that is nested deeper than BSON's encoder goes.
+DRIVER_FAILURES: Final = (
+    PyMongoError,
+    BSONError,
+    CancelledInside,
+    OSError,
+    UnicodeError,
+    RecursionError,
+    trio.TooSlowError,
+)
+
+
+class NeverSent(PortUnavailable):
+    """No server was found, so the operation cannot have taken effect."""
+
+
+class IndexRefused(PortUnavailable):
+    """The records contradict the unique index on active jobs: somebody must clean up by hand."""
+
+
+class NotStorable(PortError):
+    """The record is too large or too deep for MongoDB, or holds a name or text that BSON lacks."""
+
+    code = "record_not_storable"
+
+
+async def call_mongo(
+    seconds: float, fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """One bridged operation with a deadline; what fails in it is a PortError with fixed text."""
+    try:
+        with trio.fail_after(seconds):
+            return await run_asyncio(fn, *args, **kwargs)
+    except DRIVER_FAILURES as error:
+        failure = translate(error)
+    # Raised out here, so that the driver's text does not travel on as context.
+    raise failure
+
+
+def translate(error: BaseException) -> PortError:
+    """Class names and the server's numeric codes are all that a text keeps of a foreign error."""
+    match error:
+        case InvalidDocument() | UnicodeError() | RecursionError():
+            return NotStorable("the record cannot be stored")
+        case ServerSelectionTimeoutError():
+            return NeverSent("no record store server was found in time")
+        case OperationFailure(code=code):
+            return PortUnavailable(f"the record store refused the operation: code {code}")
+        case trio.TooSlowError():
+            return PortUnavailable("the record store did not answer in time: timeout")
+        case _:
+            return PortUnavailable(f"the record store did not answer: {type(error).__name__}")

@@ -1,0 +1,223 @@
+"""A job and its document (spec rest-api 12.3; the added fields: design section 4)."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from bson import Binary
+
+from fetcher.adapters.mongo.bson_values import from_bson, to_bson
+from fetcher.adapters.mongo.document_fields import Document, DocumentFields
+from fetcher.adapters.mongo.filter_documents import filters_document, read_filters
+from fetcher.domain.ids import JobId
+from fetcher.domain.jobs import (
+    AttemptRecord,
+    FailureFacts,
+    Job,
+    JobOptions,
+    JobStatus,
+    MappedFields,
+    ResultFacts,
+)
+from fetcher.domain.json_values import JsonObject
+
+RECORD: Final = "job record"
+EVENT_MARKS: Final = ("terminalEventPending", "terminalEventStatus", "terminalEventPayload")
+
+_STATUSES: Final = {each.value: each for each in JobStatus}
+_ENDED_BADLY: Final = (JobStatus.FAILED, JobStatus.CANCELLED)
+
+
+def job_document(job: Job) -> Document:
+    """The document of an insert.
+
+    ``completed_at`` and ``dispatched_at`` are there as nulls: a record without ``dispatched_at``
+    is one of the reference, dispatched when it was created.
+    """
+    document: Document = {
+        "_id": Binary(job.id.bytes, 0),
+        "mapped_fields": {
+            config_name: {table: list(fields) for table, fields in tables.items()}
+            for config_name, tables in job.mapped_fields.items()
+        },
+        "datasources": sorted(job.mapped_fields),
+        "status": job.status.value,
+        "dedup_active": job.status.is_active,
+        "request_hash": job.request_hash,
+        "created_at": job.created_at,
+        "completed_at": job.completed_at,
+        "dispatched_at": job.dispatched_at,
+        "dispatch_seq": job.dispatch_seq,
+        "attempt": job.attempt,
+        "takeovers": job.takeovers,
+    }
+    if job.metadata:
+        document["metadata"] = to_bson(job.metadata)
+    if job.filters:
+        document["filters"] = filters_document(job.filters)
+    if job.options != JobOptions():
+        document["options"] = _options_document(job.options)
+    for name in ("request_id", "idempotency_key", "due_at", "waiting_reason"):
+        value = getattr(job, name)
+        if value:
+            document[name] = value
+    return document
+
+
+def read_job(document: Mapping[str, Any]) -> Job:
+    """Raise RecordCorrupt, naming the field, for what is no job."""
+    fields = DocumentFields(RECORD, document)
+    status = _STATUSES.get(fields.text("status"))
+    if status is None:
+        raise fields.corrupt("status")
+    metadata = fields.document("metadata")
+    failure = _read_failure(fields, metadata) if status in _ENDED_BADLY else None
+    return Job(
+        id=JobId(fields.record_id()),
+        status=status,
+        created_at=fields.time("created_at"),
+        completed_at=fields.optional_time("completed_at"),
+        mapped_fields=_read_mapped_fields(fields.document("mapped_fields")),
+        filters=read_filters(fields.document("filters"), record=RECORD),
+        request_hash=fields.text("request_hash"),
+        request_id=fields.text("request_id"),
+        metadata=_read_metadata(metadata, without_error=failure is not None),
+        options=_read_options(fields.document("options")),
+        result=_read_result(fields),
+        failure=failure,
+        attempt=fields.count("attempt"),
+        takeovers=fields.count("takeovers"),
+        attempts=tuple(_read_attempt(entry) for entry in fields.items("attempts")),
+        lease_owner=fields.optional_text("lease_owner"),
+        lease_token=fields.optional_bytes("lease_token"),
+        lease_until=fields.optional_time("lease_until"),
+        started_at=fields.optional_time("started_at"),
+        due_at=fields.optional_time("due_at"),
+        waiting_reason=fields.optional_text("waiting_reason"),
+        dispatched_at=_dispatched_at(fields, document),
+        dispatch_seq=fields.count("dispatch_seq"),
+        cancel_requested=fields.optional_time("cancel_requested"),
+        event_pending=metadata.get("terminalEventPending") is True,
+        idempotency_key=fields.optional_text("idempotency_key"),
+    )
+
+
+def attempt_document(attempt: AttemptRecord) -> Document:
+    return {
+        "attempt": attempt.attempt,
+        "owner": attempt.owner,
+        "started_at": attempt.started_at,
+        "ended_at": attempt.ended_at,
+        "code": attempt.code,
+    }
+
+
+def failure_document(failure: FailureFacts) -> Document:
+    """What stands beside the text in ``metadata.error`` (decisions, "Failure text")."""
+    parts = {
+        "code": failure.code,
+        "source": failure.source,
+        "stage": failure.stage,
+        "reason": failure.reason,
+    }
+    return {name: value for name, value in parts.items() if value is not None}
+
+
+def _read_failure(fields: DocumentFields, metadata: Mapping[str, Any]) -> FailureFacts | None:
+    """A job that the reference failed has its text alone."""
+    message = metadata.get("error")
+    if not isinstance(message, str):
+        return None
+    parts = DocumentFields(f"{RECORD}: failure", fields.document("failure"))
+    return FailureFacts(
+        message=message,
+        code=parts.text("code"),
+        source=parts.optional_text("source"),
+        stage=parts.optional_text("stage"),
+        reason=parts.optional_text("reason"),
+    )
+
+
+def _read_metadata(stored: Mapping[str, Any], *, without_error: bool) -> JsonObject:
+    hidden = {*EVENT_MARKS, "error"} if without_error else {*EVENT_MARKS}
+    return {
+        name: from_bson(value, field=f"{RECORD}: metadata")
+        for name, value in stored.items()
+        if name not in hidden
+    }
+
+
+def _read_mapped_fields(stored: Mapping[str, Any]) -> MappedFields:
+    sources = DocumentFields(f"{RECORD}: mapped_fields", stored)
+    mapped: dict[str, dict[str, tuple[str, ...]]] = {}
+    for config_name in stored:
+        tables = sources.document(config_name)
+        of_tables = DocumentFields(f"{RECORD}: mapped_fields", tables)
+        mapped[config_name] = {table: _names(of_tables, table) for table in tables}
+    return mapped
+
+
+def _names(fields: DocumentFields, table: str) -> tuple[str, ...]:
+    names = fields.items(table)
+    if all(isinstance(name, str) for name in names):
+        return tuple(names)
+    raise fields.corrupt("field names")
+
+
+def _read_options(stored: Mapping[str, Any]) -> JobOptions:
+    default = JobOptions()
+    fields = DocumentFields(f"{RECORD}: options", stored)
+    limits = fields.document("limits")
+    return JobOptions(
+        values=fields.text("values") or default.values,
+        bigint=fields.text("bigint") or default.bigint,
+        decimals=fields.text("decimals") or default.decimals,
+        limits={name: _limit(fields, value) for name, value in limits.items()},
+    )
+
+
+def _limit(fields: DocumentFields, value: object) -> int | float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value) if isinstance(value, float) else int(value)
+    raise fields.corrupt("limits")
+
+
+def _options_document(options: JobOptions) -> Document:
+    return {
+        "values": options.values,
+        "bigint": options.bigint,
+        "decimals": options.decimals,
+        "limits": dict(options.limits),
+    }
+
+
+def _read_result(fields: DocumentFields) -> ResultFacts | None:
+    path = fields.text("result_path")
+    if not path:
+        return None
+    return ResultFacts(
+        path=path,
+        hmac=fields.text("result_hmac"),
+        size_bytes=fields.count("result_bytes"),
+        row_count=fields.count("result_rows"),
+        key_version=fields.text("result_key_version"),
+    )
+
+
+def _read_attempt(entry: object) -> AttemptRecord:
+    if not isinstance(entry, Mapping):
+        raise DocumentFields(RECORD, {}).corrupt("attempts")
+    fields = DocumentFields(f"{RECORD}: attempts", entry)
+    return AttemptRecord(
+        attempt=fields.count("attempt"),
+        owner=fields.text("owner"),
+        started_at=fields.time("started_at"),
+        ended_at=fields.optional_time("ended_at"),
+        code=fields.optional_text("code"),
+    )
+
+
+def _dispatched_at(fields: DocumentFields, document: Mapping[str, Any]) -> datetime | None:
+    if "dispatched_at" in document:
+        return fields.optional_time("dispatched_at")
+    return fields.time("created_at")

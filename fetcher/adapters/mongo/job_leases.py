@@ -1,0 +1,198 @@
+"""Leases in MongoDB: those of workers, and those that ran out."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Final
+
+from bson import Binary
+from pymongo import ASCENDING
+
+from fetcher.adapters.mongo.document_fields import Document, id_filter, id_forms
+from fetcher.adapters.mongo.job_changes import (
+    TRIES,
+    event_fields,
+    owned,
+    unchanged,
+    write_change,
+)
+from fetcher.adapters.mongo.job_reading import find_job, readable_jobs
+from fetcher.adapters.mongo.server import MongoServer, Turn
+from fetcher.domain import job_transitions
+from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.ids import JobId
+from fetcher.domain.jobs import (
+    Claimed,
+    ClaimRefusal,
+    FinishAnswer,
+    Job,
+    JobStatus,
+    Lease,
+    LeaseState,
+    TerminalOutcome,
+)
+
+FIRST_SIGHT_SECONDS: Final = 600.0
+"""How long a ``processing`` record without a lease may go on after we first saw it."""
+
+_PROCESSING: Final[Document] = {"status": JobStatus.PROCESSING.value}
+_CHANGES_TOO_OFTEN: Final = "the job's record changes too often"
+
+
+class MongoJobLeases:
+    """Implements :class:`fetcher.ports.JobLeases`."""
+
+    def __init__(self, server: MongoServer) -> None:
+        self._server = server
+
+    async def claim(
+        self, job_id: JobId, *, owner: str, lease_seconds: float
+    ) -> Claimed | ClaimRefusal:
+        token = secrets.token_bytes(16)
+
+        async def claim(turn: Turn) -> Claimed | ClaimRefusal:
+            for _ in range(TRIES):
+                job = await find_job(turn.jobs, job_id)
+                if job is None:
+                    return ClaimRefusal.UNKNOWN
+                claimed = job_transitions.claimed(
+                    job,
+                    owner=owner,
+                    token=token,
+                    now=turn.now,
+                    lease_until=turn.now + timedelta(seconds=lease_seconds),
+                )
+                if isinstance(claimed, ClaimRefusal):
+                    return claimed
+                if await write_change(turn, job, claimed, condition=unchanged(job)):
+                    return _claimed(claimed, token)
+            raise PortUnavailable(_CHANGES_TOO_OFTEN)
+
+        async def settle(turn: Turn) -> Claimed | None:
+            job = await find_job(turn.majority_jobs, job_id)
+            ours = job is not None and job_transitions.holds(job, token)
+            return _claimed(job, token) if job is not None and ours else None
+
+        return await self._server.run(claim, settle=settle)
+
+    async def renew(self, lease: Lease, *, lease_seconds: float) -> bool:
+        async def renew(turn: Turn) -> bool:
+            lease_until = turn.now + timedelta(seconds=lease_seconds)
+            held = {
+                **id_filter(lease.job_id),
+                **_PROCESSING,
+                "lease_token": Binary(lease.token, 0),
+            }
+            renewed = await turn.jobs.update_one(held, {"$set": {"lease_until": lease_until}})
+            return renewed.matched_count == 1
+
+        return await self._server.run(renew)
+
+    async def check(self, leases: Sequence[Lease]) -> Mapping[JobId, LeaseState]:
+        ids = id_forms([lease.job_id for lease in leases])
+        shown = ["status", "lease_token", "cancel_requested"]
+
+        async def check(turn: Turn) -> Mapping[JobId, LeaseState]:
+            found = turn.jobs.find({"_id": {"$in": ids}, **_PROCESSING}, projection=shown)
+            by_id = {bytes(document["_id"]): document async for document in found}
+            return {
+                lease.job_id: _state_of(lease, by_id.get(lease.job_id.bytes)) for lease in leases
+            }
+
+        return await self._server.run(check)
+
+    async def finish(self, lease: Lease, outcome: TerminalOutcome) -> FinishAnswer:
+        async def finish(turn: Turn) -> FinishAnswer:
+            for _ in range(TRIES):
+                # Read by majority: after a refused write, only that says what became of the job.
+                job = await find_job(turn.majority_jobs, lease.job_id)
+                answer = job_transitions.judge_finish(job, lease, outcome)
+                if job is None or answer is not None:
+                    return answer or FinishAnswer.SUPERSEDED
+                ended = job_transitions.ended(job, outcome, completed_at=turn.now)
+                event = event_fields(outcome.event, now=turn.now)
+                if await write_change(turn, job, ended, condition=owned(job), also=event):
+                    return FinishAnswer.WRITTEN
+            raise PortUnavailable(_CHANGES_TOO_OFTEN)
+
+        async def settle(turn: Turn) -> FinishAnswer | None:
+            job = await find_job(turn.majority_jobs, lease.job_id)
+            return job_transitions.judge_finish(job, lease, outcome)
+
+        return await self._server.run(finish, settle=settle)
+
+    async def release(self, lease: Lease) -> bool:
+        async def release(turn: Turn) -> bool:
+            for _ in range(TRIES):
+                job = await find_job(turn.jobs, lease.job_id)
+                if job is None or not job_transitions.holds(job, lease.token):
+                    return False
+                released = job_transitions.released(job, turn.now)
+                no_dispatch_lease = {"dispatch_lease_until": None}
+                if await write_change(
+                    turn, job, released, condition=owned(job), also=no_dispatch_lease
+                ):
+                    return True
+            raise PortUnavailable(_CHANGES_TOO_OFTEN)
+
+        async def settle(turn: Turn) -> bool | None:
+            job = await find_job(turn.majority_jobs, lease.job_id)
+            if job is None or job_transitions.holds(job, lease.token):
+                return None
+            return job.status is JobStatus.PENDING and job.attempt == lease.attempt
+
+        return await self._server.run(release, settle=settle)
+
+
+class MongoExpiredLeases:
+    """Implements :class:`fetcher.ports.ExpiredLeases`."""
+
+    def __init__(self, server: MongoServer) -> None:
+        self._server = server
+
+    async def find_expired(self, *, limit: int) -> list[Job]:
+        async def find(turn: Turn) -> list[Job]:
+            until = turn.now + timedelta(seconds=FIRST_SIGHT_SECONDS)
+            await turn.jobs.update_many(
+                {**_PROCESSING, "lease_until": None}, {"$set": {"lease_until": until}}
+            )
+            wanted = {**_PROCESSING, "lease_until": {"$lte": turn.now}}
+            order = [("lease_until", ASCENDING), ("_id", ASCENDING)]
+            return await readable_jobs(turn.jobs.find(wanted).sort(order).limit(limit))
+
+        return await self._server.run(find)
+
+    async def requeue(self, job: Job) -> bool:
+        async def requeue(turn: Turn) -> bool:
+            now = await find_job(turn.jobs, job.id)
+            if now is None or not job_transitions.may_requeue(now, job, turn.now):
+                return False
+            again = job_transitions.requeued(now, turn.now)
+            no_dispatch_lease = {"dispatch_lease_until": None}
+            return await write_change(
+                turn, now, again, condition=unchanged(now), also=no_dispatch_lease
+            )
+
+        return await self._server.run(requeue)
+
+    async def finish(self, job: Job, outcome: TerminalOutcome) -> bool:
+        async def finish(turn: Turn) -> bool:
+            now = await find_job(turn.jobs, job.id)
+            if now is None or not job_transitions.may_end_expired(now, job, outcome, turn.now):
+                return False
+            ended = job_transitions.ended_without_owner(now, outcome, completed_at=turn.now)
+            event = event_fields(outcome.event, now=turn.now)
+            return await write_change(turn, now, ended, condition=unchanged(now), also=event)
+
+        return await self._server.run(finish)
+
+
+def _claimed(job: Job, token: bytes) -> Claimed:
+    return Claimed(job=job, lease=Lease(job_id=job.id, token=token, attempt=job.attempt))
+
+
+def _state_of(lease: Lease, document: Document | None) -> LeaseState:
+    if document is None or document.get("lease_token") != lease.token:
+        return LeaseState.LOST
+    asked = document.get("cancel_requested") is not None
+    return LeaseState.CANCEL_REQUESTED if asked else LeaseState.HELD

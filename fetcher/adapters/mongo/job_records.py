@@ -1,0 +1,151 @@
+"""Jobs as records in MongoDB."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from bson import Binary
+from pymongo import ASCENDING, DESCENDING
+from pymongo.errors import DuplicateKeyError
+
+from fetcher.adapters.mongo.document_fields import Document, id_filter
+from fetcher.adapters.mongo.job_changes import TRIES, event_fields, unchanged, write_change
+from fetcher.adapters.mongo.job_documents import job_document, read_job
+from fetcher.adapters.mongo.job_reading import find_job
+from fetcher.adapters.mongo.product_filter import product_filter
+from fetcher.adapters.mongo.server import MongoServer, Turn
+from fetcher.domain import job_transitions
+from fetcher.domain.errors import DuplicateActiveJob, PortUnavailable
+from fetcher.domain.ids import JobId
+from fetcher.domain.jobs import (
+    CancelAnswer,
+    EndedCursor,
+    EventMark,
+    Job,
+    JobStatus,
+    TerminalOutcome,
+)
+from fetcher.domain.terminal_event import JOB_CANCELLED
+
+_ACTIVE: Document = {"$in": [status.value for status in JobStatus if status.is_active]}
+_ENDED: Document = {"$in": [status.value for status in JobStatus if not status.is_active]}
+_NEWEST = [("created_at", DESCENDING), ("_id", DESCENDING)]
+
+
+class MongoJobRecords:
+    """Implements :class:`fetcher.ports.JobRecords`."""
+
+    def __init__(self, server: MongoServer) -> None:
+        self._server = server
+
+    async def insert(self, job: Job) -> None:
+        document = job_document(job)
+        own = {"_id": Binary(job.id.bytes, 0)}
+
+        async def insert(turn: Turn) -> bool:
+            try:
+                await turn.jobs.insert_one(document)
+            except DuplicateKeyError:
+                # Of the hash by another job, or by an earlier try of this very insert.
+                return await turn.jobs.find_one(own) is not None
+            return True
+
+        async def settle(turn: Turn) -> bool | None:
+            return await turn.majority_jobs.find_one(own) is not None or None
+
+        if not await self._server.run(insert, settle=settle):
+            raise DuplicateActiveJob("an active job with this request hash exists")
+
+    async def get(self, job_id: JobId) -> Job | None:
+        async def get(turn: Turn) -> Job | None:
+            return await find_job(turn.jobs, job_id)
+
+        return await self._server.run(get)
+
+    async def find_latest_by_hash(self, request_hash: str, *, within_seconds: float) -> Job | None:
+        async def find(turn: Turn) -> Job | None:
+            since = turn.now - timedelta(seconds=within_seconds)
+            wanted = {"request_hash": request_hash, "created_at": {"$gte": since}}
+            document = await turn.jobs.find_one(wanted, sort=_NEWEST)
+            return None if document is None else read_job(document)
+
+        return await self._server.run(find)
+
+    async def find_active_by_hash(self, request_hash: str) -> Job | None:
+        async def find(turn: Turn) -> Job | None:
+            wanted = {"request_hash": request_hash, "status": _ACTIVE}
+            document = await turn.jobs.find_one(wanted, sort=_NEWEST)
+            return None if document is None else read_job(document)
+
+        return await self._server.run(find)
+
+    async def list_ended(
+        self, *, after: EndedCursor | None, limit: int, product_name: str | None = None
+    ) -> list[Job]:
+        wanted: Document = {"status": _ENDED, "completed_at": {"$ne": None}}
+        if after is not None:
+            wanted["completed_at"] = {"$gte": after.completed_at}
+        if product_name is not None:
+            wanted["metadata.source"] = product_filter(product_name)
+        order = [("completed_at", ASCENDING), ("_id", ASCENDING)]
+
+        async def read(turn: Turn) -> list[Job]:
+            jobs: list[Job] = []
+            async with turn.jobs.find(wanted, batch_size=limit + 1).sort(order) as documents:
+                async for document in documents:
+                    job = read_job(document)
+                    # The cursor's own instant is read again: others may come after it in there.
+                    if after is None or _place(job) > (after.completed_at, after.job_id):
+                        jobs.append(job)
+                    if len(jobs) == limit:
+                        break
+            return jobs
+
+        return await self._server.run(read)
+
+    async def latest_ended(self) -> EndedCursor | None:
+        wanted = {"status": _ENDED, "completed_at": {"$ne": None}}
+        order = [("completed_at", DESCENDING), ("_id", DESCENDING)]
+
+        async def read(turn: Turn) -> EndedCursor | None:
+            document = await turn.jobs.find_one(wanted, sort=order)
+            if document is None:
+                return None
+            completed_at, job_id = _place(read_job(document))
+            return EndedCursor(completed_at=completed_at, job_id=job_id)
+
+        return await self._server.run(read)
+
+    async def request_cancel(self, job_id: JobId, mark: EventMark) -> CancelAnswer:
+        outcome = TerminalOutcome(status=JobStatus.CANCELLED, event=mark, failure=JOB_CANCELLED)
+
+        async def cancel(turn: Turn) -> CancelAnswer:
+            for _ in range(TRIES):
+                job = await find_job(turn.jobs, job_id)
+                if job is None:
+                    return CancelAnswer.UNKNOWN
+                if not job.status.is_active:
+                    cancelled = job.status is JobStatus.CANCELLED
+                    return CancelAnswer.CANCELLED if cancelled else CancelAnswer.ENDED
+                if await _ask_to_stop(turn, job, outcome):
+                    pending = job.status is JobStatus.PENDING
+                    return CancelAnswer.CANCELLED if pending else CancelAnswer.REQUESTED
+            raise PortUnavailable("the job's record changes too often")
+
+        return await self._server.run(cancel)
+
+
+def _place(job: Job) -> tuple[datetime, JobId]:
+    """The place in the order of ended jobs; the query lets none through without an end."""
+    return job.completed_at or job.created_at, job.id
+
+
+async def _ask_to_stop(turn: Turn, job: Job, outcome: TerminalOutcome) -> bool:
+    asked = replace(job, cancel_requested=job.cancel_requested or turn.now)
+    if job.status is JobStatus.PROCESSING:
+        if job.cancel_requested is not None:
+            return True
+        condition = {**id_filter(job.id), "status": JobStatus.PROCESSING.value}
+        return await write_change(turn, job, asked, condition=condition)
+    ended = job_transitions.ended(asked, outcome, completed_at=turn.now)
+    event = event_fields(outcome.event, now=turn.now)
+    return await write_change(turn, job, ended, condition=unchanged(job), also=event)

@@ -1,0 +1,46 @@
+"""The ``mongodb`` entry of readiness (spec configuration 6.6)."""
+
+from typing import Final
+
+import pymongo
+import trio
+from pymongo.errors import PyMongoError
+
+from fetcher.adapters.mongo.failures import DRIVER_FAILURES
+from fetcher.adapters.mongo.server import MongoServer
+from fetcher.bridge import run_asyncio
+from fetcher.domain.probe_text import safe_error_text
+from fetcher.ports import Probe, ProbeResult, ProbeStatus
+
+TIMEOUT_SECONDS: Final = 2.0
+
+
+def mongodb_probe(server: MongoServer, *, tls: bool) -> Probe:
+    """Pings, every time; needs neither the indexes nor the clock."""
+
+    async def ping() -> None:
+        with pymongo.timeout(TIMEOUT_SECONDS):
+            await server.ping()
+
+    async def check() -> ProbeResult:
+        started_at = trio.current_time()
+        error: str | None = "timeout"
+        with trio.move_on_after(TIMEOUT_SECONDS):
+            error = await try_ping()
+        return ProbeResult(
+            status=ProbeStatus.UP if error is None else ProbeStatus.DOWN,
+            latency_ms=int((trio.current_time() - started_at) * 1000),
+            tls=tls,
+            error=error,
+        )
+
+    async def try_ping() -> str | None:
+        try:
+            await run_asyncio(ping)
+        except DRIVER_FAILURES as error:
+            if isinstance(error, PyMongoError) and error.timeout:
+                return "timeout"
+            return safe_error_text(str(error)) or type(error).__name__
+        return None
+
+    return Probe(name="mongodb", timeout_seconds=TIMEOUT_SECONDS, check=check)

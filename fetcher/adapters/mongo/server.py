@@ -1,0 +1,153 @@
+"""One MongoDB database: deadlines, the clock, and work that is done once per process."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, TypeAlias, TypeVar
+
+import pymongo
+import trio
+from pymongo import AsyncMongoClient
+from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.asynchronous.database import AsyncDatabase
+from pymongo.errors import InvalidOperation
+from pymongo.read_concern import ReadConcern
+
+from fetcher.adapters.mongo.clock import ServerClock
+from fetcher.adapters.mongo.document_fields import Document
+from fetcher.adapters.mongo.failures import IndexRefused, NeverSent, call_mongo
+from fetcher.domain.errors import PortUnavailable
+
+T = TypeVar("T")
+
+OPERATION_SECONDS: Final = 5.0
+"""The driver's deadline for all commands of one operation, its own retries included."""
+SETTLE_SECONDS: Final = 3.0
+"""The driver's deadline for reading back what an unanswered write did."""
+PREPARATION_SECONDS: Final = 300.0
+SHARED_SECONDS: Final = 0.5
+"""For how long a failed preparation stands for everybody who asks."""
+REFUSED_SECONDS: Final = 30.0
+"""The same where the records themselves stand in the way: each try looks at all of them."""
+CROSSING_SLACK_SECONDS: Final = 0.5
+"""How much later than the driver's own deadline the bridge cuts a call off."""
+
+Database: TypeAlias = AsyncDatabase[Document]
+Collection: TypeAlias = AsyncCollection[Document]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What an operation works with on the asyncio side, for one crossing."""
+
+    database: Database
+    now: datetime
+    """The server's clock when the operation began."""
+
+    @property
+    def jobs(self) -> Collection:
+        return self.database["job"]
+
+    @property
+    def connections(self) -> Collection:
+        return self.database["connection"]
+
+    @property
+    def majority_jobs(self) -> Collection:
+        """Jobs as a majority of the servers has them: what is read here is never rolled back."""
+        return self.jobs.with_options(read_concern=ReadConcern("majority"))
+
+    @property
+    def majority_connections(self) -> Collection:
+        return self.connections.with_options(read_concern=ReadConcern("majority"))
+
+
+Operation: TypeAlias = Callable[[Turn], Awaitable[T]]
+"""A coroutine function that runs on the asyncio side: it may await the driver and nothing else."""
+
+
+class MongoServer:
+    """Runs operations, one crossing each; connects when the first one needs it.
+
+    ``prepare`` is run with the database before the first operation, until it has succeeded once.
+    """
+
+    def __init__(
+        self,
+        client: AsyncMongoClient[Document],
+        database: Database,
+        *,
+        prepare: Callable[[Database], Awaitable[None]],
+        clock: ServerClock | None = None,
+    ) -> None:
+        self._client = client
+        self._database = database
+        self._prepare = prepare
+        self._clock = clock or ServerClock()
+        self._prepared = False
+        self._preparing = trio.Lock()
+        self._not_before = float("-inf")
+
+    async def run(self, operation: Operation[T], *, settle: Operation[T | None] | None = None) -> T:
+        """The operation's result. Raise PortUnavailable when the server does not give one in time.
+
+        A write that may have taken effect although no answer came is settled by ``settle``: it
+        reads back and gives the result, or None where that shows nothing.
+        """
+        await self._be_prepared()
+        try:
+            return await self._cross(OPERATION_SECONDS, operation)
+        except PortUnavailable as error:
+            failure = error
+        self._clock.forget()
+        if settle is not None and not isinstance(failure, NeverSent):
+            settled = await self._cross(SETTLE_SECONDS, settle)
+            if settled is not None:
+                return settled
+        raise failure
+
+    async def ping(self) -> None:
+        """On the asyncio side, with the driver's own exceptions: the probe words them."""
+        await self._client.admin.command("ping")
+
+    async def _cross(self, seconds: float, operation: Operation[T]) -> T:
+        async def crossing() -> T:
+            with pymongo.timeout(seconds):
+                if self._clock.is_stale:
+                    await self._ask_the_time()
+                return await operation(Turn(database=self._database, now=self._clock.now()))
+
+        return await call_mongo(seconds + CROSSING_SLACK_SECONDS, crossing)
+
+    async def _ask_the_time(self) -> None:
+        asked_at = self._clock.asking()
+        answer = await self._database.command("hello", codec_options=self._database.codec_options)
+        server_time = answer.get("localTime")
+        if not isinstance(server_time, datetime):
+            raise InvalidOperation("the server does not tell the time")
+        self._clock.answered(asked_at, server_time)
+
+    async def _be_prepared(self) -> None:
+        """Prepare once. Who waited for somebody else's try shares its failure."""
+        if self._prepared:
+            return
+        with trio.move_on_after(OPERATION_SECONDS) as waiting:
+            await self._preparing.acquire()
+        if waiting.cancelled_caught:
+            raise PortUnavailable("the record store's indexes are being made")
+        try:
+            if not self._prepared:
+                await self._try_to_prepare()
+        finally:
+            self._preparing.release()
+
+    async def _try_to_prepare(self) -> None:
+        if trio.current_time() < self._not_before:
+            raise PortUnavailable("the record store could not be prepared")
+        try:
+            await call_mongo(PREPARATION_SECONDS, self._prepare, self._database)
+        except PortUnavailable as failure:
+            pause = REFUSED_SECONDS if isinstance(failure, IndexRefused) else SHARED_SECONDS
+            self._not_before = trio.current_time() + pause
+            raise
+        self._prepared = True
