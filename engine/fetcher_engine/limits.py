@@ -48,7 +48,7 @@ class Limits:
         for name, path in _PATHS.items():
             value = getattr(self, name)
             number = (int, float) if name == "timeout" else int
-            if isinstance(value, bool) or not isinstance(value, number) or math.isnan(value):
+            if isinstance(value, bool) or not isinstance(value, number) or not math.isfinite(value):
                 raise EngineError(ErrorCategory.VALIDATION, f"limit is not a number: limits.{path}")
         hard_limits = MappingProxyType(dict(self.connector_hard_limits))
         object.__setattr__(self, "connector_hard_limits", hard_limits)
