@@ -62,7 +62,7 @@ class FolderObjectStore:
         path = self._path(key)
         descriptor = await self._run(lambda: _open_to_read(path))
         if descriptor is None:
-            raise ObjectNotFound("no object lies under this key")
+            raise ObjectNotFound(f"object not found: {key}")
         try:
             yield _FileChunks(self._run, descriptor)
         finally:
