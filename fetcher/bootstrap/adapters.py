@@ -10,7 +10,7 @@ from fetcher.adapters.amqp.broker import open_amqp
 from fetcher.adapters.local.data_folder import DataFolder, own_data_folder
 from fetcher.adapters.local.event_log import open_event_log
 from fetcher.adapters.local.work_queue import LocalWorkQueue
-from fetcher.adapters.memory.test_limiter import MemoryTestLimiter
+from fetcher.adapters.memory.limiter import MemoryTestLimiter
 from fetcher.bootstrap.keys import key_ring
 from fetcher.bootstrap.stores import open_object_store, open_record_store
 from fetcher.crypto.credentials import CredentialCipher

@@ -32,7 +32,7 @@ from fetcher.actors.outbox_relay import OutboxRelay
 from fetcher.actors.outbox_repairer import OutboxRepairer
 from fetcher.actors.probes import Probes
 from fetcher.actors.reaper import Reaper
-from fetcher.actors.supervisor import Supervised
+from fetcher.actors.supervisor import Actor, Supervised
 from fetcher.api.application import create_app
 from fetcher.api.metrics import HttpMetrics, ReadinessMetrics, process_registry, render
 from fetcher.api.server import serve_http
@@ -232,7 +232,7 @@ class Roster:
             )
             for number in range(1, places + 1)
         ]
-        actors = [intake, keeper, repairer, reaper, *extractors]
+        actors: list[Actor] = [intake, keeper, repairer, reaper, *extractors]
         return [Supervised(actor) for actor in actors]
 
     def _new_sealer(self) -> ResultSealer:
@@ -264,7 +264,6 @@ class Roster:
                 cipher=adapters.cipher,
                 limiter=adapters.limiter,
                 hint=self._hint_dispatch,
-                now=utc_now,
                 stopping=self._lifecycle.closing,
                 ceilings=engine_limits(settings),
                 settings=HttpSettings(

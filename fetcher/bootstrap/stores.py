@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from fetcher.adapters.local.data_folder import DataFolder
 from fetcher.adapters.local.object_folder import open_object_folder
 from fetcher.adapters.mongo.address import compose_uri
-from fetcher.adapters.mongo.store import open_mongo_records
-from fetcher.adapters.s3.store import S3Address, open_s3
-from fetcher.adapters.sqlite.store import open_sqlite_records
+from fetcher.adapters.mongo.records import open_mongo_records
+from fetcher.adapters.s3.location import S3Location
+from fetcher.adapters.s3.store import open_s3
+from fetcher.adapters.sqlite.records import open_sqlite_records
 from fetcher.ports import ObjectStore, Probe, RecordStore
 from fetcher.settings import Settings
 
@@ -39,9 +40,10 @@ async def open_record_store(
     async with open_mongo_records(
         mongo_address(settings),
         settings.mongo_name.lower(),
+        allow_plaintext=settings.allow_insecure_tls,
         max_pool_size=settings.mongo_max_pool_size,
-    ) as mongo:
-        yield OpenRecords(records=mongo.records, probe=mongo.probe)
+    ) as records:
+        yield OpenRecords(records=records, probe=records.probe)
 
 
 def mongo_address(settings: Settings) -> str:
@@ -68,7 +70,7 @@ async def open_object_store(
         async with open_object_folder(folder.objects) as objects:
             yield OpenObjects(objects=objects, probe=objects.probe())
         return
-    address = S3Address(
+    location = S3Location(
         endpoint=settings.object_storage_endpoint,
         region=settings.object_storage_region,
         bucket=settings.object_storage_bucket,
@@ -76,5 +78,5 @@ async def open_object_store(
         secret_key=settings.object_storage_secret_key.get_secret_value(),
         path_style=settings.object_storage_use_path_style,
     )
-    async with open_s3(address) as bucket:
+    async with open_s3(location) as bucket:
         yield OpenObjects(objects=bucket, probe=bucket.probe())

@@ -51,9 +51,10 @@ def settings_for(role: RoleName) -> Settings:
 @app.default
 def serve(*, role: RoleOption = "all") -> int:
     """Run the service until it is told to stop (SIGTERM or SIGINT)."""
-    from fetcher.bootstrap import run_service  # the other commands need none of it
+    settings = settings_for(role)
+    from fetcher.bootstrap import run_service
 
-    return run_service(settings_for(role), Role(role))
+    return run_service(settings, Role(role))
 
 
 @app.command

@@ -1,0 +1,241 @@
+"""Rows of the spec's tables (configuration 17.1 to 17.4) as the decisions changed them."""
+
+import base64
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from fetcher.settings import DeploymentMode, Role, Settings, SettingsRefused, load_settings
+
+KEY = base64.b64encode(bytes(range(32))).decode()
+WORKER = {
+    "APP_ENC_KEY": KEY,
+    "MONGO_HOST": "mongo.test",
+    "MONGO_NAME": "fetcher-db",
+    "RABBITMQ_HOST": "rabbit.test",
+    "RABBITMQ_JOB_EVENTS_EXCHANGE": "fetcher.job.events",
+    "STREAMING_ENABLED": "true",
+    "STREAMING_CLOUDEVENTS_SOURCE": "//acme.fetcher/worker-1",
+    "OBJECT_STORAGE_BUCKET": "results",
+    "ALLOW_INSECURE_TLS": "true",
+}
+
+
+def load(role: Role = Role.ALL, **environment: str) -> Settings:
+    return load_settings(environment, role)
+
+
+def refusals(environment: Mapping[str, str], role: Role = Role.ALL) -> list[str]:
+    with pytest.raises(SettingsRefused) as refused:
+        load_settings(environment, role)
+    return refused.value.problems
+
+
+def test_no_setting_at_all_is_the_embedded_default_on_loopback() -> None:
+    settings = load()
+    assert settings.is_embedded
+    assert settings.listen_address == "127.0.0.1:4006"
+    assert settings.events_source == "//fetcher/local"
+    assert settings.events_exchange == "fetcher.job.events"
+    assert settings.work_queue == "fetcher.extract-external-data.queue"
+    assert settings.rabbitmq_numbers_of_workers == 5
+    assert settings.engine_max_result_bytes == 268_435_456
+
+
+@pytest.mark.parametrize("text", ["", "local", "LOCAL", "  local "])
+def test_the_mode_is_trimmed_and_ignores_case(text: str) -> None:
+    assert load(DEPLOYMENT_MODE=text).deployment_mode is DeploymentMode.LOCAL
+
+
+def test_an_unknown_mode_is_refused_with_the_known_ones() -> None:
+    assert refusals({"DEPLOYMENT_MODE": "sas"}) == [
+        "DEPLOYMENT_MODE: must be one of 'local', 'byoc' or 'saas'"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("", 12), ("0", 12), ("7", 7), ("-2", 1), ("0.05", 0.05)]
+)
+def test_the_drain_delay(text: str, seconds: float) -> None:
+    assert load(READYZ_DRAIN_DELAY_SEC=text).readyz_drain_delay_sec == seconds
+
+
+@pytest.mark.parametrize(("text", "count"), [("", 5), ("0", 5), ("-1", 5), ("8", 8)])
+def test_the_number_of_workers(text: str, count: int) -> None:
+    assert load(RABBITMQ_NUMBERS_OF_WORKERS=text).rabbitmq_numbers_of_workers == count
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("", 268_435_456), ("0", 268_435_456), ("-5", 268_435_456), ("1048576", 1_048_576)],
+)
+def test_the_result_ceiling(text: str, size: int) -> None:
+    assert load(ENGINE_MAX_RESULT_BYTES=text).engine_max_result_bytes == size
+
+
+@pytest.mark.parametrize("text", ["true", "T", "1", "yes", " ON "])
+def test_booleans_accept_both_vocabularies(text: str) -> None:
+    assert load(OBJECT_STORAGE_USE_PATH_STYLE=text).object_storage_use_path_style is True
+
+
+def test_a_text_that_is_no_number_or_boolean_stops_the_start_by_name() -> None:
+    problems = refusals({"RABBITMQ_NUMBERS_OF_WORKERS": "many", "JOB_PREFLIGHT_TEST": "maybe"})
+    assert problems == [
+        "RABBITMQ_NUMBERS_OF_WORKERS: must be a whole number",
+        "JOB_PREFLIGHT_TEST: must be one of true, false, 1, 0, yes, no, on, off, t, f",
+    ]
+
+
+def test_every_violation_is_reported_at_once() -> None:
+    problems = refusals(
+        {"LOG_LEVEL": "loud", "APP_ENC_KEY": "not*base64", "SERVER_ADDRESS": "nowhere"},
+        Role.WORKER,
+    )
+    assert problems == [
+        "APP_ENC_KEY: invalid master key (base64)",
+        "SERVER_ADDRESS: must be host:port or :port",
+        "LOG_LEVEL: must be one of debug, info, warn, error, dpanic, panic, fatal",
+        "MONGO_HOST: required with --role=worker: embedded parts need --role=all",
+        "RABBITMQ_HOST: required with --role=worker: embedded parts need --role=all",
+        "OBJECT_STORAGE_BUCKET: required with --role=worker: embedded parts need --role=all",
+    ]
+
+
+def test_a_short_key_says_how_short_and_never_itself() -> None:
+    short = base64.b64encode(b"sixteen bytes !!").decode()
+    assert refusals({"APP_ENC_KEY": short}) == [
+        "APP_ENC_KEY: master key too short: got 16 bytes, minimum 32 required"
+    ]
+
+
+def test_without_embedded_parts_a_key_is_required() -> None:
+    environment = {**WORKER, "APP_ENC_KEY": ""}
+    assert refusals(environment, Role.WORKER) == [
+        "APP_ENC_KEY: master key too short: got 0 bytes, minimum 32 required"
+    ]
+
+
+def test_a_complete_worker_loads() -> None:
+    settings = load(Role.WORKER, **WORKER)
+    assert not settings.needs_data_folder
+    assert settings.listen_address == ":4006"
+
+
+def test_a_worker_needs_streaming_its_source_and_its_exchange() -> None:
+    environment = {k: v for k, v in WORKER.items() if not k.startswith("STREAMING")}
+    environment["RABBITMQ_JOB_EVENTS_EXCHANGE"] = "   "
+    names = [line.partition(":")[0] for line in refusals(environment, Role.WORKER)]
+    assert names == [
+        "STREAMING_ENABLED",
+        "RABBITMQ_JOB_EVENTS_EXCHANGE",
+        "STREAMING_CLOUDEVENTS_SOURCE",
+    ]
+    assert load(Role.MANAGER, **environment).rabbitmq_host == "rabbit.test"
+
+
+def test_explicitly_switched_off_streaming_stops_the_embedded_start_too() -> None:
+    assert refusals({"STREAMING_ENABLED": "false"})[0].startswith("STREAMING_ENABLED")
+    assert refusals({"RABBITMQ_JOB_EVENTS_EXCHANGE": "  "})[0].startswith(
+        "RABBITMQ_JOB_EVENTS_EXCHANGE"
+    )
+
+
+def test_one_credential_without_the_other_is_refused() -> None:
+    [problem] = refusals({"OBJECT_STORAGE_ACCESS_KEY_ID": "AK"})
+    assert "OBJECT_STORAGE_SECRET_KEY" in problem
+    assert "AK," not in problem
+
+
+def test_plain_text_dependencies_need_a_permission() -> None:
+    environment = {**WORKER, "ALLOW_INSECURE_TLS": ""}
+    assert refusals(environment, Role.WORKER) == [
+        "ALLOW_INSECURE_TLS: mongodb has no TLS (set ALLOW_INSECURE_TLS=true to allow that)",
+        "ALLOW_INSECURE_TLS: rabbitmq has no TLS (set ALLOW_INSECURE_TLS=true to allow that)",
+    ]
+
+
+def test_saas_mode_takes_no_plain_text_whatever_is_permitted() -> None:
+    environment = {
+        **WORKER,
+        "DEPLOYMENT_MODE": "SAAS",
+        "OBJECT_STORAGE_ENDPOINT": "http://s3.test:9000",
+    }
+    problems = refusals(environment, Role.WORKER)
+    assert [p for p in problems if "is not using TLS" in p] == [
+        "DEPLOYMENT_MODE: SaaS mode requires TLS on all platform dependencies:"
+        f" {name} is not using TLS (DEPLOYMENT_MODE=saas)"
+        for name in ("mongodb", "rabbitmq", "s3")
+    ]
+    assert "ALLOW_INSECURE_TLS: refused with DEPLOYMENT_MODE=saas" in problems
+
+
+def test_the_embedded_default_is_refused_in_saas_mode() -> None:
+    names = [line.partition(":")[0] for line in refusals({"DEPLOYMENT_MODE": "saas"})]
+    assert names == ["MONGO_HOST", "RABBITMQ_HOST", "OBJECT_STORAGE_BUCKET"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "tls"),
+    [
+        ("tls=true", True),
+        ("ssl=1", True),
+        ("tls=true&ssl=false", False),
+        ("tls=", False),
+        ("tlsCAFile=x", False),
+        ("appName=tls%3Dtrue", False),
+    ],
+)
+def test_tls_of_mongodb_is_read_from_real_parameters(parameters: str, tls: bool) -> None:
+    environment = {**WORKER, "MONGO_PARAMETERS": parameters, "ALLOW_INSECURE_TLS": "false"}
+    problems = refusals(environment, Role.WORKER)
+    assert any("mongodb" in problem for problem in problems) is not tls
+
+
+def test_the_broker_must_wait_longer_for_an_ack_than_a_job_can_take() -> None:
+    [problem] = refusals({**WORKER, "RABBITMQ_CONSUMER_TIMEOUT_SEC": "300"}, Role.WORKER)
+    assert problem.endswith("= 450")
+
+
+def test_parts_that_this_version_lacks_are_refused_not_ignored() -> None:
+    problems = refusals({"MULTI_TENANT_ENABLED": "yes", "PLUGIN_AUTH_ENABLED": "true"})
+    assert [p.partition(":")[0] for p in problems] == [
+        "MULTI_TENANT_ENABLED",
+        "PLUGIN_AUTH_ENABLED",
+    ]
+
+
+def test_a_secret_comes_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text(f"{KEY}\n")
+    settings = load(APP_ENC_KEY_FILE=str(file))
+    assert settings.app_enc_key.get_secret_value() == KEY
+    assert refusals({"APP_ENC_KEY_FILE": str(tmp_path / "none")}) == [
+        "APP_ENC_KEY_FILE: the file cannot be read"
+    ]
+    assert refusals({"APP_ENC_KEY_FILE": str(file), "APP_ENC_KEY": KEY}) == [
+        "APP_ENC_KEY: set it or APP_ENC_KEY_FILE, not both"
+    ]
+
+
+def test_no_secret_stands_in_the_repr_or_in_a_refusal() -> None:
+    secrets = {
+        "APP_ENC_KEY": "hunter2-key",
+        "MONGO_PASSWORD": "hunter2-mongo",
+        "RABBITMQ_DEFAULT_PASS": "hunter2-rabbit",
+        "OBJECT_STORAGE_SECRET_KEY": "hunter2-s3",
+        "APP_ENC_KEY_PREVIOUS": "hunter2-old",
+        "MONGO_URI": "mongodb://u:hunter2-uri@h/",
+    }
+    usable = {
+        "APP_ENC_KEY": KEY,
+        "OBJECT_STORAGE_SECRET_KEY": "",
+        "MONGO_URI": "",
+        "APP_ENC_KEY_PREVIOUS": "",
+    }
+    with pytest.raises(SettingsRefused) as refused:
+        load_settings(secrets, Role.WORKER)
+    assert "hunter2" not in str(refused.value)
+    fine = load_settings({**secrets, **usable}, Role.ALL)
+    assert "hunter2" not in repr(fine)
+    assert KEY not in repr(fine)
