@@ -99,7 +99,6 @@ def main(arguments: Sequence[str]) -> int:
     if os.environ.get("FETCHER_SERVICES", "") not in ("", "private"):
         print("services: FETCHER_SERVICES is 'private' or unset", file=sys.stderr)
         return 2
-    signal.signal(signal.SIGTERM, _interrupted)
     try:
         return commands[arguments[0]]()
     except (
@@ -108,6 +107,7 @@ def main(arguments: Sequence[str]) -> int:
         DaemonError,
         StateError,
         VenvError,
+        OSError,  # most likely a folder or process of another user
     ) as failure:
         print(f"services: {failure}", file=sys.stderr)
         return 1
@@ -116,4 +116,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _interrupted)
     sys.exit(main(sys.argv[1:]))

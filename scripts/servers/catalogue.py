@@ -32,11 +32,15 @@ class Service:
 
 
 def find_mongo() -> launches.Launch:
-    """Makes its virtual environment first, where needed; raises VenvError."""
-    command = testserver_venv.ensure(
-        ROOT / ".venv-testserver", ROOT / "requirements" / "testserver.txt"
-    )
-    return launches.mongo_launch(command)
+    """Its virtual environment is made, where needed, while the others already start."""
+
+    def launch(place: launches.Place, started: launches.Started) -> None:
+        command = testserver_venv.ensure(
+            ROOT / ".venv-testserver", ROOT / "requirements" / "testserver.txt"
+        )
+        launches.mongo_launch(command)(place, started)
+
+    return launch
 
 
 def find_s3() -> launches.Launch | None:

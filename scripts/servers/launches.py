@@ -36,7 +36,7 @@ Started = Callable[[Daemon], None]
 """Told of each process as soon as it runs, so that none is lost when the next step fails."""
 
 Launch = Callable[[Place, Started], None]
-"""Starts a server and what it needs, the server last; raises DaemonError."""
+"""Starts a server and what it needs, the server last; raises DaemonError or VenvError."""
 
 
 def executable(*names: str, folders: Sequence[Path] = ()) -> str | None:

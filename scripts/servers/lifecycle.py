@@ -35,7 +35,7 @@ def up(
 
     Raises:
         MissingError: a server can be neither found nor started.
-        DaemonError: one did not start.
+        DaemonError, VenvError: one did not start.
         StateError: there is no place for their data.
     """
     wanted = [service for service in services if not _is_in_use(service, state, environment)]

@@ -107,5 +107,5 @@ def test_it_answers_once_it_listens(tmp_path: Path) -> None:
 
 def test_the_command_is_fetcher(tmp_path: Path) -> None:
     with fetcher_process(["--no-such-option"], environment={}, folder=tmp_path) as process:
-        assert process.wait_exit(deadline_seconds=60) != 0
-    assert "fetcher" in process.log() + process.output_path.read_text()
+        assert process.wait_exit(deadline_seconds=60) == 2
+    assert "--no-such-option" in process.log() + process.output_path.read_text()

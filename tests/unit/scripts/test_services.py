@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from scripts import services
@@ -30,3 +32,13 @@ def test_settings_of_all_servers_are_good_for_a_shell() -> None:
     for service in SERVICES:
         for key, value in service.settings(1234).items():
             assert not set(f"{key}{value}") & set(" \t\n'\"`$&;|<>()*?\\"), key
+
+
+def test_a_folder_that_is_not_ours_is_told_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(services, "FOLDER", tmp_path / "file" / "folder")
+    monkeypatch.delenv("FETCHER_SERVICES", raising=False)
+    assert services.main(["status"]) == 1
+    assert capsys.readouterr().err.startswith("services: [Errno 20] Not a directory")
