@@ -1,0 +1,57 @@
+"""A database for each module, seen through the record store and, raw, through a plain client."""
+
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pymongo
+import pytest
+from pymongo.database import Database
+
+from fetcher.adapters.mongo import MongoRecords, open_mongo_records
+from fetcher.bridge import open_asyncio
+
+Document = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def plain_client(mongo_uri: str) -> Iterator[pymongo.MongoClient[Document]]:
+    """Blocking, with pymongo's own types, times in UTC.
+
+    Its threads take 0.5 s to end, so it lives for a module; all of them start before a test does.
+    """
+    with pymongo.MongoClient[Document](
+        mongo_uri, serverSelectionTimeoutMS=5_000, tz_aware=True, serverMonitoringMode="poll"
+    ) as client:
+        client.admin.command("ping")
+        yield client
+
+
+@pytest.fixture(scope="module")
+def database_name(plain_client: pymongo.MongoClient[Document]) -> Iterator[str]:
+    name = f"fetcher_t_{secrets.token_hex(6)}"
+    yield name
+    plain_client.drop_database(name)
+
+
+@pytest.fixture
+def raw(plain_client: pymongo.MongoClient[Document], database_name: str) -> Database[Document]:
+    """What really lies in the database; no records at first."""
+    database = plain_client[database_name]
+    for name in database.list_collection_names():
+        database[name].delete_many({})
+    return database
+
+
+@pytest.fixture
+async def asyncio_room() -> AsyncIterator[None]:
+    async with open_asyncio(pytest.fail):
+        yield
+
+
+@pytest.fixture
+async def records(
+    asyncio_room: None, raw: Database[Document], mongo_uri: str
+) -> AsyncIterator[MongoRecords]:
+    async with open_mongo_records(mongo_uri, raw.name, allow_plaintext=True) as store:
+        yield store
