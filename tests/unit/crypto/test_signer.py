@@ -1,0 +1,468 @@
+"""Signatures: spec worker-and-events section 3, table 12.1 rows S1 to S18, vectors of 10.3."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fetcher.crypto.signer import (
+    SIGNATURE_HEADER,
+    MessageSigner,
+    MessageVerifier,
+    SignatureOutcome,
+    SigningKeyTooShort,
+    UnsignableMessage,
+    canonical_payload,
+    job_id_of,
+)
+from fetcher.domain.message_envelope import HeaderValue, envelope
+from tests.unit.crypto import vectors
+from tests.unit.crypto.vectors import JOB_ID, WORK_BODY, WORK_QUEUE, WORK_TIME
+
+KEY = vectors.ring().current.internal_hmac
+VALID, FAILED = SignatureOutcome.VALID, SignatureOutcome.FAILED
+MISSING = SignatureOutcome.MISSING_HEADERS
+
+MULLER_BODY = WORK_BODY.replace(
+    b'{"sales_db":{"orders":["id","total"]}}', '{"müller_db":{"t":["a"]}}'.encode()
+)
+
+
+def signed(tenant: str = "", body: bytes = WORK_BODY) -> dict[str, object]:
+    headers: dict[str, object] = dict(
+        MessageSigner(KEY).headers(
+            tenant=tenant, body=body, exchange="", routing_key=WORK_QUEUE, timestamp=WORK_TIME
+        )
+    )
+    if tenant:
+        headers["X-Tenant-ID"] = tenant
+    return headers
+
+
+def judged(
+    headers: Mapping[str, object],
+    *,
+    body: bytes = WORK_BODY,
+    exchange: str = "",
+    routing_key: str = WORK_QUEUE,
+    now: float | None = WORK_TIME + 1,
+    max_age_seconds: float | None = 300,
+    allow_legacy: bool = False,
+) -> SignatureOutcome:
+    return MessageVerifier([KEY], allow_legacy=allow_legacy).verify(
+        headers,
+        body,
+        exchange=exchange,
+        routing_key=routing_key,
+        now=now,
+        max_age_seconds=max_age_seconds,
+    )
+
+
+@pytest.mark.parametrize(
+    ("tenant", "body", "signature"),
+    [
+        ("", WORK_BODY, vectors.WORK_SIGNATURE),
+        (
+            "tenant-a",
+            WORK_BODY,
+            "f5f27f21e35d257be4e47b81d6536e322c002f6a7aa4172269fb24066e0be9a7",
+        ),
+        (
+            "tenant-a",
+            MULLER_BODY,
+            "c70a70dd3b12b071cb94ac9b2bd478c9afb1387698bf84513f1b5ea038ce5977",
+        ),
+    ],
+)
+def test_work_messages_are_signed_as_in_the_vectors(
+    tenant: str, body: bytes, signature: str
+) -> None:
+    # S1
+    headers = signed(tenant, body)
+    assert headers == {
+        "x-message-signature": signature,
+        "t": "1773480413",
+        "signature-version": "v1",
+        **({"X-Tenant-ID": tenant} if tenant else {}),
+    }
+    assert judged(headers, body=body) is VALID
+
+
+def test_a_message_without_job_id_is_signed_as_in_the_vectors() -> None:
+    body = b'{"mappedFields":{}}'
+    headers = MessageSigner(KEY).headers(
+        tenant="", body=body, exchange="ex", routing_key="rk", timestamp=1700000000
+    )
+    assert (
+        headers["x-message-signature"]
+        == "61bb01062f2d702c3b5b069d886c54ef4c862d892a60c1d9957241e21f59f1ab"
+    )
+    assert judged(headers, body=body, exchange="ex", routing_key="rk", now=1700000001) is VALID
+
+
+@pytest.mark.parametrize(
+    ("tenant", "body", "routing_key", "signature"),
+    [
+        ("single-tenant", vectors.COMPLETED_BODY, "job.completed", vectors.COMPLETED_SIGNATURE),
+        ("tenant-a", vectors.FAILED_BODY, "job.failed", vectors.FAILED_SIGNATURE),
+    ],
+)
+def test_events_are_signed_as_in_the_vectors(
+    tenant: str, body: bytes, routing_key: str, signature: str
+) -> None:
+    signer = MessageSigner(vectors.ring().current.external_hmac)
+    assert signature == signer.sign(
+        tenant=tenant,
+        body=body,
+        exchange=vectors.EVENTS_EXCHANGE,
+        routing_key=routing_key,
+        timestamp=vectors.EVENT_TIME,
+    )
+
+
+def test_the_vector_bodies_are_the_documented_bytes() -> None:
+    assert (len(WORK_BODY), hashlib.sha256(WORK_BODY).hexdigest()) == (
+        176,
+        "bc4660c8720bd1904fc2e3b1988d51ca18b99fa4d790e3fc9b9a7350b66f705e",
+    )
+    assert (len(vectors.COMPLETED_BODY), hashlib.sha256(vectors.COMPLETED_BODY).hexdigest()) == (
+        585,
+        "4e8993fec67f86a68520cffdf4aa559cb9a8bfdebe61c4b227dab23d7ec71355",
+    )
+    assert (len(vectors.FAILED_BODY), len(MULLER_BODY)) == (192, 164)
+
+
+def test_the_canonical_payload_is_the_documented_bytes() -> None:
+    payload = canonical_payload(
+        timestamp=WORK_TIME, tenant="", body=WORK_BODY, exchange="", routing_key=WORK_QUEUE
+    )
+    head = f"1773480413\nv1\n\n{JOB_ID}\n\n{WORK_QUEUE}\n".encode()
+    assert payload == head + WORK_BODY
+    assert len(payload) == 265
+    assert (
+        hashlib.sha256(payload).hexdigest()
+        == "8f42bf90741cee17d06b8bf4f1bb52e0e034eaa28d0fbf883dd0d1d4cf0db3b9"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sent", "received"),
+    [("tenant-a", "tenant-b"), ("", "tenant-a"), ("tenant-a", None), ("tenant-a", b"tenant-a")],
+)
+def test_another_tenant_fails(sent: str, received: object) -> None:
+    # S2
+    headers = signed(sent)
+    headers.pop("X-Tenant-ID", None)
+    if received is not None:
+        headers["X-Tenant-ID"] = received
+    assert judged(headers) is FAILED
+
+
+def test_another_route_or_body_fails() -> None:
+    # S3
+    headers = signed()
+    assert judged(headers, exchange="x") is FAILED
+    assert judged(headers, routing_key="other") is FAILED
+    for place in range(0, len(WORK_BODY), 7):
+        changed = bytearray(WORK_BODY)
+        changed[place] ^= 1
+        assert judged(headers, body=bytes(changed)) is FAILED
+
+
+@pytest.mark.parametrize(
+    ("ahead", "expected"),
+    [
+        (10, VALID),
+        (30, VALID),
+        (30.5, SignatureOutcome.FROM_FUTURE),
+        (31, SignatureOutcome.FROM_FUTURE),
+        (600, SignatureOutcome.FROM_FUTURE),
+    ],
+)
+def test_a_signature_from_the_future_is_known(ahead: float, expected: SignatureOutcome) -> None:
+    # S4
+    assert judged(signed(), now=WORK_TIME - ahead) is expected
+
+
+@pytest.mark.parametrize(
+    ("age", "max_age_seconds", "expected"),
+    [
+        (299, 300, VALID),
+        (300, 300, VALID),
+        (301, 300, SignatureOutcome.EXPIRED),
+        (301, 0, VALID),
+        (10**7, None, VALID),  # decision "Work message older than 5 minutes": age never decides
+    ],
+)
+def test_the_age_decides_only_where_the_receiver_wants_it(
+    age: float, max_age_seconds: float | None, expected: SignatureOutcome
+) -> None:
+    # S5
+    outcome = judged(signed(), now=WORK_TIME + age, max_age_seconds=max_age_seconds)
+    assert outcome is expected
+
+
+def test_without_a_clock_no_time_is_judged() -> None:
+    headers = signed()
+    assert judged(headers, now=None, max_age_seconds=1) is VALID
+
+
+@pytest.mark.parametrize("name", ["x-message-signature", "t", "signature-version"])
+def test_a_missing_header_is_missing(name: str) -> None:
+    # S6
+    headers = signed()
+    del headers[name]
+    assert judged(headers) is MISSING
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("x-message-signature", 7),
+        ("x-message-signature", b"00"),
+        ("signature-version", 1),
+        ("t", 1773480413.0),
+        ("t", True),
+        ("t", None),
+        ("t", b"1773480413"),
+    ],
+)
+def test_a_header_of_another_type_is_missing(name: str, value: object) -> None:
+    # S7, S9
+    assert judged({**signed(), name: value}) is MISSING
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        *("abc", "", " 1773480413", "1773480413 ", "1_773_480_413", "0x10", "1773480413.0"),
+        *("١٢", "+", "9" * 19, "-" + "9" * 19, 2**63, -(2**63) - 1),
+        pytest.param("9" * 5000, id="5000 digits"),
+    ],
+)
+def test_an_unreadable_time_fails(stamp: object) -> None:
+    # S8; beyond int64 is unreadable too
+    assert judged({**signed(), "t": stamp}, now=None) is FAILED
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    [
+        WORK_TIME,
+        "+1773480413",
+        "0001773480413",
+        pytest.param("0" * 5000 + "1773480413", id="5000 zeros"),
+    ],
+)
+def test_a_time_counts_by_its_value(stamp: object) -> None:
+    # S9: any integer, since Python's decoders do not tell the width
+    assert judged({**signed(), "t": stamp}) is VALID
+
+
+@pytest.mark.parametrize("version", ["v2", "", "V1", "v1 "])
+def test_another_version_is_unsupported(version: str) -> None:
+    # S10
+    outcome = judged({**signed(), "signature-version": version})
+    assert outcome is SignatureOutcome.UNSUPPORTED_VERSION
+
+
+def test_the_time_is_judged_before_the_version() -> None:
+    headers = {**signed(), "signature-version": "v2"}
+    assert judged(headers, now=WORK_TIME + 301) is SignatureOutcome.EXPIRED
+    assert judged({**headers, "t": "abc"}) is FAILED
+
+
+@pytest.mark.parametrize("signature", [vectors.WORK_SIGNATURE.upper(), "", "é" * 64, "\ud800"])
+def test_another_signature_text_fails(signature: str) -> None:
+    # S11
+    assert judged({**signed(), "x-message-signature": signature}) is FAILED
+
+
+@pytest.mark.parametrize("tenant", [None, "tenant-a"])
+def test_a_legacy_signature_counts_only_where_it_is_allowed(tenant: str | None) -> None:
+    # S12
+    headers = {**signed(), "x-message-signature": vectors.WORK_LEGACY_SIGNATURE}
+    if tenant:
+        headers["X-Tenant-ID"] = tenant
+    assert judged(headers) is FAILED
+    assert judged(headers, allow_legacy=True) is SignatureOutcome.VALID_LEGACY
+    assert judged(headers, allow_legacy=True, body=WORK_BODY + b" ") is FAILED
+    # S13: steps 2 to 7 still apply
+    late = judged(headers, allow_legacy=True, now=WORK_TIME + 301)
+    assert late is SignatureOutcome.EXPIRED
+
+
+def test_only_valid_outcomes_are_valid() -> None:
+    valid = [outcome for outcome in SignatureOutcome if outcome.is_valid]
+    assert valid == [SignatureOutcome.VALID, SignatureOutcome.VALID_LEGACY]
+
+
+def test_a_signing_key_has_at_least_32_bytes() -> None:
+    # S14
+    for accepted in (32, 64):
+        assert MessageSigner(bytes(accepted)).sign(
+            tenant="", body=b"", exchange="", routing_key="", timestamp=0
+        )
+    with pytest.raises(SigningKeyTooShort) as refused:
+        MessageSigner(bytes(31))
+    assert str(refused.value) == "signing key too short: got 31 bytes, minimum 32 required"
+    with pytest.raises(SigningKeyTooShort):
+        MessageVerifier([KEY, bytes(31)])
+
+
+def test_headers_that_the_envelope_owns_are_never_the_callers() -> None:
+    # S15
+    mine: dict[str, HeaderValue] = {
+        "X-Request-Id": "mine",
+        "x-retry-count": 9,
+        "X-Tenant-ID": "mine",
+        "x-message-signature": "mine",
+        "t": "mine",
+        "signature-version": "mine",
+        "jobId": JOB_ID,
+        "T": "another name: case counts",
+    }
+    assert envelope(mine, request_id="r-1", tenant="") == {
+        "jobId": JOB_ID,
+        "T": "another name: case counts",
+        "X-Request-Id": "r-1",
+        "x-retry-count": 0,
+    }
+    assert envelope(mine, request_id="r-1", tenant="t1")["X-Tenant-ID"] == "t1"
+
+
+@pytest.mark.parametrize("body", [b"not json", b"", b'{"jobId":7}', b"[1]", b"null", b'"jobId"'])
+def test_a_body_without_job_id_can_be_signed(body: bytes) -> None:
+    # S16
+    assert job_id_of(body) == ""
+    assert judged(signed(body=body), body=body) is VALID
+
+
+def test_without_a_key_nothing_is_verified() -> None:
+    # S17: whether a role may start without one is the start's decision
+    outcome = MessageVerifier([]).verify(
+        signed(), WORK_BODY, exchange="", routing_key=WORK_QUEUE, now=None
+    )
+    assert outcome is SignatureOutcome.NOT_CONFIGURED
+
+
+def test_a_streamed_hmac_equals_one_call() -> None:
+    # S18: what the sealer relies on
+    data = bytes(range(256)) * 40 * 1024
+    streamed = hmac.new(KEY, digestmod="sha256")
+    for start in range(0, len(data), 65_537):
+        streamed.update(data[start : start + 65_537])
+    assert streamed.digest() == hmac.digest(KEY, data, "sha256")
+
+
+def test_a_previous_key_verifies_too() -> None:
+    verifier = MessageVerifier([bytes(32), KEY])
+    outcome = verifier.verify(signed(), WORK_BODY, exchange="", routing_key=WORK_QUEUE, now=None)
+    assert outcome is VALID
+
+
+@pytest.mark.parametrize("line_break", ["\n", "\r"])
+def test_a_line_break_in_a_field_is_neither_signed_nor_verified(line_break: str) -> None:
+    bad = f"a{line_break}b"
+    body = json.dumps({"jobId": bad}).encode()
+    cases: dict[str, dict[str, str | bytes]] = {
+        "tenant": {"tenant": bad},
+        "exchange": {"exchange": bad},
+        "routing key": {"routing_key": bad},
+        "job id": {"body": body},
+    }
+    for field, changes in cases.items():
+        arguments: dict[str, str | bytes] = {
+            "tenant": "",
+            "body": b"{}",
+            "exchange": "",
+            "routing_key": "q",
+            **changes,
+        }
+        with pytest.raises(UnsignableMessage) as refused:
+            MessageSigner(KEY).sign(timestamp=0, **arguments)  # type: ignore[arg-type] # mixed
+        assert refused.value.field == field
+    assert judged({**signed(), "X-Tenant-ID": bad}) is FAILED
+    assert judged(signed(), exchange=bad) is FAILED
+    assert judged(signed(), routing_key=bad) is FAILED
+
+
+def test_moving_the_separator_between_fields_changes_nothing_for_an_attacker() -> None:
+    forged = (
+        canonical_payload(timestamp=1, tenant="", body=b"{}", exchange="", routing_key="q") + b"\n"
+    )
+    headers = {
+        SIGNATURE_HEADER: hmac.digest(KEY, forged, "sha256").hex(),
+        "t": "1",
+        "signature-version": "v1",
+    }
+    assert judged(headers, body=b"{}", routing_key="q\n", now=None) is FAILED
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"jobId":"a","jobId":"b"}', "b"),
+        (b'{"jobId":"a","jobId":1}', ""),
+        (b'{"JOBID":"a"}', ""),
+        (b' \r\n\t{"jobId":"a"} ', "a"),
+        (b'{"jobId":"a"} x', ""),
+        (b'{"x":{"jobId":"a"}}', ""),
+        (b'{"jobId":"a","n":NaN}', ""),
+        (b'{"jobId":"a","n":' + b"1" * 5000 + b"}", "a"),
+        (b'{"jobId":"a","n":1e999999}', "a"),
+        (b'{"jobId":"not a uuid"}', "not a uuid"),
+        (b'{"jobId":"\\ud800x"}', "\ufffdx"),
+        (b'{"jobId":"\\ud83d\\ude00"}', "\U0001f600"),
+        (b'{"jobId":"a\xff\xfeb"}', "a\ufffd\ufffdb"),
+        (b'\xef\xbb\xbf{"jobId":"a"}', ""),
+        (b'{"jobId":"a","d":' + b"[" * 100_000 + b"]" * 100_000 + b"}", ""),
+    ],
+)
+def test_the_signed_job_id_is_the_bodys_own_text(body: bytes, expected: str) -> None:
+    assert job_id_of(body) == expected
+
+
+@given(
+    tenant=st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,20}", fullmatch=True),
+    body=st.binary(max_size=200),
+    exchange=st.text(max_size=20),
+    routing_key=st.text(max_size=20),
+    timestamp=st.integers(min_value=-(2**63), max_value=2**63 - 1),
+)
+def test_what_was_signed_verifies_and_nothing_raises(
+    tenant: str, body: bytes, exchange: str, routing_key: str, timestamp: int
+) -> None:
+    signer, verifier = MessageSigner(KEY), MessageVerifier([KEY])
+
+    def sign() -> dict[str, str]:
+        return signer.headers(
+            tenant=tenant,
+            body=body,
+            exchange=exchange,
+            routing_key=routing_key,
+            timestamp=timestamp,
+        )
+
+    def verify(received_body: bytes) -> SignatureOutcome:
+        received = {**sign(), "X-Tenant-ID": tenant}
+        return verifier.verify(
+            received, received_body, exchange=exchange, routing_key=routing_key, now=None
+        )
+
+    if any(mark in exchange + routing_key for mark in "\r\n"):
+        with pytest.raises(UnsignableMessage):
+            sign()
+        return
+    assert verify(body) is VALID
+    assert verify(body + b"x") is FAILED
+
+
+def test_no_representation_shows_a_key() -> None:
+    assert repr(MessageSigner(KEY)) == "<MessageSigner>"
+    assert repr(MessageVerifier([KEY])) == "<MessageVerifier>"
