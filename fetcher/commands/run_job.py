@@ -152,11 +152,11 @@ class RunJob:
     async def _extract(self, job: Job, lease: Lease) -> ResultFacts | None:
         """The stored result; None when the job was asked to stop before it became visible."""
         connections = await self._resolve(job)
-        engine = self._parts.engines.engine_for(connections, job.options, job.mapped_fields)
         key = self._key(job, lease.attempt)
         sealer = self._parts.new_sealer()
         storage_failures: list[PortError] = []
         try:
+            engine = self._parts.engines.engine_for(connections, job.options, job.mapped_fields)
             plan = await engine.plan_extraction(TENANT, self._request(job, connections))
             plan = replace(plan, request_id=str(job.id))
             async with self._parts.objects.upload(key) as upload:
