@@ -264,6 +264,7 @@ class Roster:
                 cipher=adapters.cipher,
                 limiter=adapters.limiter,
                 hint=self._hint_dispatch,
+                now=utc_now,
                 stopping=self._lifecycle.closing,
                 ceilings=engine_limits(settings),
                 settings=HttpSettings(

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import structlog
+
 from fetcher.adapters.local.data_folder import DataFolder
 from fetcher.adapters.local.object_folder import open_object_folder
 from fetcher.adapters.mongo.address import compose_uri
@@ -13,6 +15,8 @@ from fetcher.adapters.s3.store import open_s3
 from fetcher.adapters.sqlite.records import open_sqlite_records
 from fetcher.ports import ObjectStore, Probe, RecordStore
 from fetcher.settings import Settings
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +39,11 @@ async def open_record_store(
     if settings.record_store_is_embedded:
         assert folder is not None  # noqa: S101 - the caller opens it whenever a part is embedded
         async with open_sqlite_records(folder.database) as store:
-            yield OpenRecords(records=store.records, probe=store.probe)
+            recovered = await store.recovery.recover()
+            log.info(
+                "records_recovered", undispatched=recovered.undispatched, expired=recovered.expired
+            )
+            yield OpenRecords(records=store, probe=store.probe)
         return
     async with open_mongo_records(
         mongo_address(settings),
