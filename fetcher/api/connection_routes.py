@@ -41,7 +41,7 @@ class ConnectionRoutes:
         self._create = CreateConnection(
             connections=services.connections,
             cipher=services.cipher,
-            now=services.system.now,
+            now=services.now,
             sqlite_allowed=services.settings.sqlite_allowed,
         )
         self._test = ConnectionTest(

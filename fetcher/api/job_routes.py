@@ -28,7 +28,7 @@ class JobRoutes:
             jobs=services.jobs,
             preflight=Preflight(services.sources),
             hint=services.hint,
-            now=services.system.now,
+            now=services.now,
             rules=JobRules(
                 ceilings=services.ceilings,
                 options_enabled=services.settings.options_enabled,

@@ -125,4 +125,5 @@ class _Answer:
 
 
 def _client(scope: HTTPScope) -> str:
-    return scope["client"][0] if scope["client"] else "-"
+    client = scope.get("client")
+    return client[0] if client else "-"

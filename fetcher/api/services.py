@@ -75,6 +75,7 @@ class ApiServices:
     cipher: PasswordCipher
     limiter: TestLimiter
     hint: Callable[[JobId], None]
+    now: UtcNow
     stopping: trio.Event
     ceilings: Limits
     settings: HttpSettings = field(default_factory=HttpSettings)

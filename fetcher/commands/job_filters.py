@@ -5,11 +5,14 @@ from decimal import Decimal
 from typing import NoReturn
 
 from fetcher.commands.member_paths import member
+from fetcher.compat import normalized_request, normalized_table
+from fetcher.domain.connections import SourceType
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.jobs import Condition, Filters, MappedFields, Operator
 from fetcher.domain.json_values import JsonScalar, JsonValue
 from fetcher_engine import Limits
 
+ROOT = "dataRequest.filters"
 MAX_VALUES = 10_000
 """Values of one condition (spec datasources 9.2)."""
 
@@ -35,21 +38,17 @@ def checked_filters(
 ) -> Filters:
     """The filters with their conditions judged; raise ``FET-0401`` with the member's path.
 
-    A source or table without any condition asks for nothing and is left out.
+    A source or table without any condition asks for nothing and is left out. Whether each table is
+    asked for is :func:`refuse_lost_filters`' question: it needs the types of the sources.
     """
-    root = "dataRequest.filters"
     unknown = [source for source in filters if source not in asked]
     if unknown:
-        paths = ", ".join(member(root, source) for source in sorted(unknown))
+        paths = ", ".join(member(ROOT, source) for source in sorted(unknown))
         raise FetcherError("FET-0401", "Invalid Filter References", f"not in mappedFields: {paths}")
     checked: dict[str, dict[str, dict[str, Condition]]] = {}
     for source, tables in filters.items():
         for table, fields in tables.items():
-            path = member(member(root, source), table)
-            if table not in asked[source]:
-                raise FetcherError(
-                    "FET-0401", "Invalid Filter References", f"{path}: the table is not asked for"
-                )
+            path = member(member(ROOT, source), table)
             if len(fields) > limits.max_fields_per_table:
                 _refuse(f"{path} filters more than {limits.max_fields_per_table} fields")
             for name, condition in fields.items():
@@ -59,6 +58,24 @@ def checked_filters(
                 below = checked.setdefault(source, {}).setdefault(table, {})
                 below[name] = _checked_condition(condition, place)
     return checked
+
+
+def refuse_lost_filters(
+    filters: Filters, *, asked: MappedFields, types: Mapping[str, SourceType]
+) -> None:
+    """Raise ``FET-0401`` for a filter on a table that is not asked for.
+
+    ``orders`` and ``public.orders`` are one table on PostgreSQL (spec datasources 19.7). Raise
+    EngineError of category ``validation`` where two spellings carry different conditions.
+    """
+    fields, _ = normalized_request(asked, filters, types)
+    for source, tables in filters.items():
+        for table in tables:
+            if normalized_table(table, types[source]) not in fields[source]:
+                path = member(member(ROOT, source), table)
+                raise FetcherError(
+                    "FET-0401", "Invalid Filter References", f"{path}: the table is not asked for"
+                )
 
 
 def _checked_condition(condition: Mapping[str, Sequence[JsonValue]], path: str) -> Condition:

@@ -1,0 +1,246 @@
+"""The API over stores in memory and sources in memory, driven by quart's test client."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import trio
+from quart.wrappers import Response
+from quart_trio import QuartTrio
+
+from fetcher.adapters.memory.limiter import MemoryTestLimiter
+from fetcher.adapters.memory.records import open_memory_records
+from fetcher.api.application import create_app
+from fetcher.api.metrics import HttpMetrics, ReadinessMetrics, process_registry, render
+from fetcher.api.services import (
+    ApiServices,
+    HealthAnswer,
+    HttpSettings,
+    ReadinessAnswer,
+    SystemServices,
+)
+from fetcher.domain.connections import Connection, SourceType
+from fetcher.domain.ids import JobId, new_connection_id
+from fetcher.domain.jobs import JobOptions
+from fetcher.domain.json_text import dumps, parse
+from fetcher.domain.json_values import JsonValue
+from fetcher.ports import RecordStore
+from fetcher_engine import ConnectionDescriptor, Engine, Limits, TenantContext
+from fetcher_engine.memory import (
+    MemoryConnectionStore,
+    MemoryConnectorFactory,
+    MemoryRegistry,
+    MemorySource,
+)
+
+START = datetime(2026, 3, 14, 9, 26, 53, 123456, UTC)
+CONNECTIONS = "/v1/management/connections"
+JOBS = "/v1/fetcher"
+HEALTHY = HealthAnswer(self_probe_passed=True)
+READY = ReadinessAnswer(draining=False)
+PRODUCT = {"X-Product-Name": "acme-reports"}
+
+
+class Clock:
+    """A wall clock that begins at START and goes with trio's: a mock clock moves both."""
+
+    def __init__(self) -> None:
+        self._began = trio.current_time()
+
+    def __call__(self) -> datetime:
+        return START + timedelta(seconds=trio.current_time() - self._began)
+
+
+class ReversingCipher:
+    """Not a cipher at all, but what it stores differs from the password."""
+
+    key_version = "1"
+
+    def encrypt(self, password: str) -> str:
+        return f"sealed:{password[::-1]}"
+
+    def decrypt(self, stored: str, key_version: str) -> str:
+        return stored.removeprefix("sealed:")[::-1]
+
+
+class BrokenCipher(ReversingCipher):
+    def encrypt(self, password: str) -> str:
+        raise RuntimeError(f"no key for {password}")
+
+
+class MemoryEngines:
+    """Engines over sources in memory; one source a config name, made on first use."""
+
+    def __init__(self) -> None:
+        self.sources: dict[str, MemorySource] = {}
+        self.asked: list[list[str]] = []
+
+    def source(self, config_name: str) -> MemorySource:
+        return self.sources.setdefault(config_name, MemorySource())
+
+    def engine_for(self, connections: Sequence[Connection], options: JobOptions) -> Engine:
+        self.asked.append([connection.config_name for connection in connections])
+        store, registry = MemoryConnectionStore(), MemoryRegistry()
+        for connection in connections:
+            name = connection.config_name
+            registry.register(name, MemoryConnectorFactory(self.source(name)))
+            store.put(TenantContext.new("default"), _descriptor(connection))
+        return Engine(connector_registry=registry, connection_store=store)
+
+
+def _descriptor(connection: Connection) -> ConnectionDescriptor:
+    # The type is the config name: so each connection has a source of its own.
+    return ConnectionDescriptor(
+        id=str(connection.id),
+        config_name=connection.config_name,
+        type=connection.config_name,
+        host=connection.host,
+        port=connection.port,
+        database_name=connection.database_name,
+        username=connection.username,
+    )
+
+
+@dataclass
+class Answered:
+    """One answer, read."""
+
+    status: int
+    headers: Mapping[str, str]
+    raw: bytes
+
+    @property
+    def json(self) -> Any:
+        return parse(self.raw)
+
+    @property
+    def problem(self) -> tuple[int, object, str]:
+        """Status, code and title."""
+        return self.status, self.json["code"], self.json["title"]
+
+
+@dataclass
+class Api:
+    """The application and everything behind it."""
+
+    records: RecordStore
+    app: QuartTrio
+    engines: MemoryEngines
+    services: ApiServices
+    hints: list[JobId] = field(default_factory=list)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        data: bytes | None = None,
+    ) -> Answered:
+        sent = dict(headers or {})
+        if body is not None:
+            data = dumps(body).encode()
+            sent.setdefault("Content-Type", "application/json")
+        response: Response = await self.app.test_client().open(
+            path, method=method, headers=sent, data=data
+        )
+        raw = await response.get_data(as_text=False)
+        return Answered(response.status_code, response.headers, raw)
+
+    async def get(self, path: str, headers: Mapping[str, str] | None = None) -> Answered:
+        return await self.call("GET", path, headers=headers)
+
+    async def create(self, body: object, headers: Mapping[str, str] = PRODUCT) -> Answered:
+        return await self.call("POST", CONNECTIONS, body, headers=headers)
+
+    async def ask(self, body: object) -> Answered:
+        """Ask for a job."""
+        return await self.call("POST", JOBS, body)
+
+
+def an_api(
+    *,
+    settings: HttpSettings | None = None,
+    health: HealthAnswer = HEALTHY,
+    readiness: ReadinessAnswer = READY,
+    **replaced: Any,
+) -> Api:
+    registry = process_registry()
+    clock = Clock()
+    records = open_memory_records(clock)
+    engines = MemoryEngines()
+    hints: list[JobId] = []
+
+    async def answer_health() -> HealthAnswer:
+        await trio.lowlevel.checkpoint()
+        return health
+
+    async def answer_readiness() -> ReadinessAnswer:
+        await trio.lowlevel.checkpoint()
+        return readiness
+
+    services = ApiServices(
+        system=SystemServices(
+            health=answer_health,
+            readiness=answer_readiness,
+            render_metrics=lambda: render(registry),
+            http_metrics=HttpMetrics(registry),
+            readiness_metrics=ReadinessMetrics(registry),
+            now=clock,
+            version="v3.1.0",
+        ),
+        connections=records.connections,
+        jobs=records.jobs,
+        sources=engines,
+        cipher=ReversingCipher(),
+        limiter=MemoryTestLimiter(),
+        hint=hints.append,
+        now=clock,
+        stopping=trio.Event(),
+        ceilings=Limits.defaults(),
+        settings=settings or HttpSettings(),
+    )
+    services = replace(services, **replaced)
+    return Api(records, create_app(services), engines, services, hints)
+
+
+def a_body(**changed: object) -> dict[str, object]:
+    """A valid body of "create a connection"; None takes a member away."""
+    body: dict[str, object] = {
+        "configName": "sales_db",
+        "type": "POSTGRESQL",
+        "host": "pg1.acme.test",
+        "port": 5432,
+        "databaseName": "sales",
+        "userName": "reader",
+        "password": "s3cret",
+        **changed,
+    }
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def a_connection(**changed: Any) -> Connection:
+    values: dict[str, Any] = {
+        "id": new_connection_id(),
+        "config_name": "sales_db",
+        "type": SourceType.POSTGRESQL,
+        "host": "pg1.acme.test",
+        "port": 5432,
+        "database_name": "sales",
+        "username": "reader",
+        "password_encrypted": "sealed:terc3s",
+        "encryption_key_version": "1",
+        "created_at": START,
+        "updated_at": START,
+        "product_name": "acme-reports",
+    }
+    return Connection(**(values | changed))
+
+
+def a_request(**changed: JsonValue) -> dict[str, JsonValue]:
+    """A valid body of "ask for a job"; ``dataRequest`` members by their names."""
+    data: dict[str, JsonValue] = {"mappedFields": {"sales_db": {"orders": ["id", "total"]}}}
+    metadata = changed.pop("metadata", {"source": "acme-reports"})
+    return {"dataRequest": data | changed, "metadata": metadata}
