@@ -24,12 +24,11 @@ class MongoConnectionRecords:
         self._server = server
 
     async def insert(self, connection: Connection) -> None:
-        document = connection_document(connection)
         own = {"_id": Binary(connection.id.bytes, 0)}
 
         async def insert(turn: Turn) -> bool:
             try:
-                await turn.connections.insert_one(document)
+                await turn.connections.insert_one(connection_document(connection))
             except DuplicateKeyError:
                 # Of the name by another connection, or by an earlier try of this very insert.
                 return await turn.connections.find_one(own) is not None

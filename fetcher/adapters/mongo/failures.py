@@ -29,6 +29,9 @@ DRIVER_FAILURES: Final = (
     trio.TooSlowError,
 )
 
+_TOO_LARGE: Final = (10334, 17420)
+"""BSONObjectTooLarge, as of an insert and of an update that makes a document grow."""
+
 
 class NeverSent(PortUnavailable):
     """No server was found, so the operation cannot have taken effect."""
@@ -64,6 +67,8 @@ def translate(error: BaseException) -> PortError:
             return NotStorable("the record cannot be stored")
         case ServerSelectionTimeoutError():
             return NeverSent("no record store server was found in time")
+        case OperationFailure(code=code) if code in _TOO_LARGE:
+            return NotStorable("the record cannot be stored")
         case OperationFailure(code=code):
             return PortUnavailable(f"the record store refused the operation: code {code}")
         case trio.TooSlowError():

@@ -38,12 +38,11 @@ class MongoJobRecords:
         self._server = server
 
     async def insert(self, job: Job) -> None:
-        document = job_document(job)
         own = {"_id": Binary(job.id.bytes, 0)}
 
         async def insert(turn: Turn) -> bool:
             try:
-                await turn.jobs.insert_one(document)
+                await turn.jobs.insert_one(job_document(job))
             except DuplicateKeyError:
                 # Of the hash by another job, or by an earlier try of this very insert.
                 return await turn.jobs.find_one(own) is not None
