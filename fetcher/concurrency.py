@@ -1,0 +1,101 @@
+"""The Engine's concurrency port on trio (spec engine 19.3).
+
+Its contract is :class:`fetcher_engine.concurrency.Concurrency`; what is said here is how trio keeps
+it.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+import trio
+
+from fetcher_engine.concurrency import DeadlineExceeded, Handoff, HandoffClosed, Job
+
+T = TypeVar("T")
+
+
+class TrioHandoff(Generic[T]):
+    """A queue bounded by the costs of what it holds; one producer, one consumer."""
+
+    def __init__(self, max_cost: int) -> None:
+        self._max_cost = max_cost
+        self._items: deque[tuple[T, int]] = deque()
+        self._queued_cost = 0
+        self._closed = False
+        self._changed = trio.Event()
+
+    async def send(self, item: T, cost: int) -> None:
+        while self._items and self._queued_cost + cost > self._max_cost:
+            await self._change()
+        self._items.append((item, cost))
+        self._queued_cost += cost
+        self._tell()
+
+    async def receive(self) -> T:
+        while not self._items:
+            if self._closed:
+                raise HandoffClosed
+            await self._change()
+        item, cost = self._items.popleft()
+        self._queued_cost -= cost
+        self._tell()
+        return item
+
+    def close(self) -> None:
+        self._closed = True
+        self._tell()
+
+    async def _change(self) -> None:
+        await self._changed.wait()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+
+class TrioConcurrency:
+    """Stateless: one instance serves the whole process."""
+
+    async def run_ordered(self, jobs: Sequence[Job], limit: int) -> None:
+        waiting = deque(jobs)
+        failures: list[Exception] = []
+        async with trio.open_nursery() as nursery:
+
+            async def take_turns() -> None:
+                # Whichever worker runs first takes the first job: the order is the queue's.
+                while waiting:
+                    try:
+                        await waiting.popleft()()
+                    except Exception as failure:  # noqa: BLE001 - raised below, outside of the nursery's group
+                        failures.append(failure)
+                        waiting.clear()
+                        nursery.cancel_scope.cancel()
+
+            for _ in range(min(limit, len(jobs))):
+                nursery.start_soon(take_turns)
+        if failures:
+            raise failures[0]
+
+    async def run_with_deadline(self, seconds: float | None, job: Callable[[], Awaitable[T]]) -> T:
+        if seconds is None:
+            return await job()
+        results: list[T] = []
+        with trio.move_on_after(seconds):
+            results.append(await job())
+        if not results:
+            raise DeadlineExceeded
+        return results[0]
+
+    async def run_shielded(self, seconds: float, job: Job) -> None:
+        try:
+            with trio.CancelScope(shield=True), trio.move_on_after(seconds):
+                await job()
+        except Exception:  # noqa: BLE001, S110 - clean-up never hides what happened before it
+            pass
+
+    def handoff(self, max_cost: int) -> Handoff[T] | None:
+        return TrioHandoff[T](max_cost)
+
+    async def checkpoint(self) -> None:
+        await trio.lowlevel.checkpoint()
