@@ -1,0 +1,228 @@
+"""One SQLite file for one process: one connection writes, a few read, all of them in threads."""
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self, TypeAlias, TypeVar
+
+import trio
+
+from fetcher.adapters.sqlite import schema
+from fetcher.adapters.sqlite.metadata_filter import add_metadata_function
+from fetcher.domain.errors import PortUnavailable, StartRefused
+
+T = TypeVar("T")
+
+READERS: Final = 4
+BUSY_SECONDS: Final = 5.0
+"""How long a statement waits for a lock that another process (a backup, a shell) holds."""
+RUN_SECONDS: Final = 5.0
+"""How long one transaction may compute."""
+QUEUE_SECONDS: Final = 10.0
+"""How long a transaction may wait for its turn."""
+CLOSE_SECONDS: Final = 10.0
+
+_OLDEST_SQLITE: Final = (3, 37, 0)  # STRICT tables
+_STEPS_BETWEEN_LOOKS: Final = 1000
+_FILE_MODE: Final = 0o600
+
+_NOW: Final = "SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
+"""Milliseconds since 1970; ``unixepoch('subsec')`` needs SQLite 3.42."""
+
+Parameters: TypeAlias = Mapping[str, str | int | bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An open transaction. ``now_ms`` is the store's clock, the same for all of it."""
+
+    connection: sqlite3.Connection
+    now_ms: int
+
+    def rows(self, statement: str, **parameters: str | int | bytes | None) -> list[sqlite3.Row]:
+        return self.connection.execute(statement, parameters).fetchall()
+
+    def row(self, statement: str, **parameters: str | int | bytes | None) -> sqlite3.Row | None:
+        found: sqlite3.Row | None = self.connection.execute(statement, parameters).fetchone()
+        return found
+
+    def change(self, statement: str, parameters: Parameters) -> int:
+        """How many rows were written."""
+        return self.connection.execute(statement, parameters).rowcount
+
+
+class Database:
+    """Transactions as functions that run in a thread; every failure is PortUnavailable.
+
+    A write that has begun is finished whatever happens to the caller, within ``BUSY_SECONDS`` and
+    ``RUN_SECONDS``; one that waits for its turn is dropped when the caller is cancelled. A read is
+    interrupted. With ``synchronous=FULL`` a write that has returned survives a power cut.
+    """
+
+    def __init__(self, writer: sqlite3.Connection, readers: list[sqlite3.Connection]) -> None:
+        self._writer = writer
+        self._idle_readers = readers
+        self._write_limiter = trio.CapacityLimiter(1)
+        self._read_limiter = trio.CapacityLimiter(len(readers))
+
+    @classmethod
+    async def open(cls, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> Self:
+        """Open the file, or make it with its tables. Raise StartRefused."""
+        return await trio.to_thread.run_sync(cls._open, path, busy_seconds)
+
+    async def write(self, work: Callable[[Session], T]) -> T:
+        """Run ``work`` in one transaction; what it raises undoes it."""
+        with trio.move_on_after(QUEUE_SECONDS):
+            return await trio.to_thread.run_sync(self._write_now, work, limiter=self._write_limiter)
+        raise PortUnavailable("the record store is busy")
+
+    async def read(self, work: Callable[[Session], T]) -> T:
+        """Run ``work`` on one snapshot of the records."""
+        with trio.move_on_after(QUEUE_SECONDS):
+            return await trio.to_thread.run_sync(self._read_now, work, limiter=self._read_limiter)
+        raise PortUnavailable("the record store is busy")
+
+    async def aclose(self) -> None:
+        """Close every connection; the caller sees to it that none is used any more."""
+        with trio.CancelScope(shield=True), trio.move_on_after(CLOSE_SECONDS):
+            await trio.to_thread.run_sync(self._close)
+
+    def _write_now(self, work: Callable[[Session], T]) -> T:
+        until = time.monotonic() + RUN_SECONDS
+        return _transact(self._writer, "BEGIN IMMEDIATE", work, lambda: time.monotonic() > until)
+
+    def _read_now(self, work: Callable[[Session], T]) -> T:
+        until = time.monotonic() + RUN_SECONDS
+
+        def must_stop() -> bool:
+            return time.monotonic() > until or _is_cancelled()
+
+        reader = self._idle_readers.pop()
+        try:
+            return _transact(reader, "BEGIN", work, must_stop)
+        finally:
+            self._idle_readers.append(reader)
+
+    def _close(self) -> None:
+        for connection in (*self._idle_readers, self._writer):
+            connection.close()
+
+    @classmethod
+    def _open(cls, path: Path, busy_seconds: float) -> Self:
+        problem = None
+        connections: list[sqlite3.Connection] = []
+        try:
+            if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+                problem = f"needs SQLite 3.37 or later, this one is {sqlite3.sqlite_version}"
+            else:
+                _make_private(path)
+                connections.append(_connect(path, busy_seconds))
+                problem = _prepare(connections[0])
+                for _ in range(READERS if problem is None else 0):
+                    connections.append(_connect(path, busy_seconds))
+                    connections[-1].execute("PRAGMA query_only = ON")
+        except sqlite3.Error as error:
+            problem = f"cannot be opened ({_error_name(error)})"
+        except OSError as error:
+            problem = f"cannot be opened ({type(error).__name__})"
+        if problem is not None:
+            for connection in connections:
+                connection.close()
+            raise StartRefused([f"FETCHER_DATA_DIR: the record store {path.name} {problem}"])
+        return cls(connections[0], connections[1:])
+
+
+def _make_private(path: Path) -> None:
+    """Only the owner may read the file; SQLite gives its companions the same mode.
+
+    An existing file is never opened here: closing it would drop the locks that this process holds
+    on it (POSIX, "How To Corrupt An SQLite Database File" 2.2).
+    """
+    try:
+        path.touch(mode=_FILE_MODE, exist_ok=False)
+    except FileExistsError:
+        path.chmod(_FILE_MODE)
+
+
+def _connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path, timeout=busy_seconds, isolation_level=None, check_same_thread=False
+    )
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA trusted_schema = OFF")
+    add_metadata_function(connection)
+    return connection
+
+
+def _prepare(writer: sqlite3.Connection) -> str | None:
+    """Set the file up; what is wrong with it, None where nothing is."""
+    version = writer.execute("PRAGMA user_version").fetchone()[0]
+    is_empty = writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+    if version > schema.VERSION:
+        return f"has schema {version}, newer than the {schema.VERSION} that is known here"
+    if version == 0 and not is_empty:
+        return "is a database of something else"
+    if writer.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+        return "lies where SQLite cannot keep a write-ahead log"
+    # In WAL, NORMAL loses the last commits on a power cut, and a lost terminal state is a lost job.
+    writer.execute("PRAGMA synchronous = FULL")
+    writer.execute("PRAGMA journal_size_limit = 67108864")
+    if is_empty:
+        writer.execute("BEGIN IMMEDIATE")
+        for statement in schema.STATEMENTS:
+            writer.execute(statement)
+        writer.execute(f"PRAGMA user_version = {schema.VERSION}")
+        writer.execute("COMMIT")
+    return None
+
+
+def _transact(
+    connection: sqlite3.Connection,
+    begin: str,
+    work: Callable[[Session], T],
+    must_stop: Callable[[], bool],
+) -> T:
+    """The one place where the library's errors become ours: none of its text leaves."""
+    failure = None
+    try:
+        connection.set_progress_handler(must_stop, _STEPS_BETWEEN_LOOKS)
+        connection.execute(begin)
+        now_ms: int = connection.execute(_NOW).fetchone()[0]
+        result = work(Session(connection, now_ms))
+        connection.execute("COMMIT")
+        return result
+    except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+        # A rule of the schema that we broke ourselves: an error of the program, not of the store.
+        raise
+    except sqlite3.DatabaseError as error:
+        failure = PortUnavailable(f"the record store failed ({_error_name(error)})")
+    finally:
+        connection.set_progress_handler(None, 0)
+        _undo(connection)
+    if begin == "BEGIN":
+        trio.from_thread.check_cancelled()
+    raise failure
+
+
+def _undo(connection: sqlite3.Connection) -> None:
+    if connection.in_transaction:
+        # After a full or failing disk SQLite may have undone it by itself, and says so by an error.
+        with contextlib.suppress(sqlite3.OperationalError):
+            connection.execute("ROLLBACK")
+
+
+def _error_name(error: sqlite3.Error) -> str:
+    """SQLite's name of the error; the module's own errors carry none."""
+    return str(getattr(error, "sqlite_errorname", "unknown"))
+
+
+def _is_cancelled() -> bool:
+    """Asked from inside of SQLite, where an exception cannot pass."""
+    try:
+        trio.from_thread.check_cancelled()
+    except trio.Cancelled:
+        return True
+    return False

@@ -1,0 +1,91 @@
+"""The job table as the outbox of work messages."""
+
+from collections.abc import Sequence
+from sqlite3 import Row
+from typing import Final
+
+from fetcher.adapters.sqlite import rows
+from fetcher.adapters.sqlite.database import Database, Session
+from fetcher.adapters.sqlite.times import later_ms
+from fetcher.domain.ids import JobId
+from fetcher.domain.jobs import DispatchBacklog, DispatchClaim
+
+_IS_DUE: Final = """
+    status = 'pending' AND dispatched_at IS NULL
+    AND (due_at IS NULL OR due_at <= :now)
+    AND (dispatch_lease_until IS NULL OR dispatch_lease_until <= :now)
+"""
+_SELECT: Final = f"SELECT * FROM job WHERE {_IS_DUE}"  # noqa: S608  # constants
+_DUE: Final = f"{_SELECT} ORDER BY created_at, id LIMIT :limit"
+_DUE_BY_ID: Final = f"{_SELECT} AND id = :id"
+_BACKLOG: Final = """
+    SELECT count(*) AS dispatched, count(*) FILTER (WHERE dispatched_at <= :until) AS stale
+    FROM job WHERE status = 'pending' AND dispatched_at IS NOT NULL
+"""
+_DISPATCH_AGAIN: Final = """
+    UPDATE job SET dispatched_at = NULL, dispatch_seq = dispatch_seq + 1,
+        dispatch_lease_until = NULL
+    WHERE id IN (
+        SELECT id FROM job WHERE status = 'pending' AND dispatched_at <= :until
+        ORDER BY dispatched_at, id LIMIT :limit
+    )
+"""
+
+
+class SqliteDispatch:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def claim_due(
+        self, *, limit: int, lease_seconds: float, job_ids: Sequence[JobId] | None = None
+    ) -> list[DispatchClaim]:
+        def find(session: Session) -> list[Row]:
+            if job_ids is None:
+                return session.rows(_DUE, now=session.now_ms, limit=limit)
+            found = [
+                row
+                for job_id in set(job_ids)
+                for row in session.rows(_DUE_BY_ID, now=session.now_ms, id=job_id.bytes)
+            ]
+            return sorted(found, key=lambda row: (row["created_at"], row["id"]))[:limit]
+
+        def claim(session: Session) -> list[DispatchClaim]:
+            until = later_ms(session.now_ms, lease_seconds)
+            jobs = list(map(rows.job_of, find(session)))
+            for job in jobs:
+                session.change(
+                    "UPDATE job SET dispatch_lease_until = :until WHERE id = :id",
+                    {"until": until, "id": job.id.bytes},
+                )
+            return [DispatchClaim(job=job, dispatch_seq=job.dispatch_seq) for job in jobs]
+
+        # The sweep mostly finds nothing: it must not cost a write each time.
+        if not await self._database.read(find):
+            return []
+        return await self._database.write(claim)
+
+    async def mark_dispatched(self, job_id: JobId, dispatch_seq: int) -> bool:
+        def mark(session: Session) -> bool:
+            marked = session.change(
+                "UPDATE job SET dispatched_at = :now, dispatch_lease_until = NULL"
+                " WHERE id = :id AND status = 'pending' AND dispatch_seq = :dispatch_seq",
+                {"now": session.now_ms, "id": job_id.bytes, "dispatch_seq": dispatch_seq},
+            )
+            return marked == 1
+
+        return await self._database.write(mark)
+
+    async def backlog(self, *, older_than_seconds: float) -> DispatchBacklog:
+        def count(session: Session) -> DispatchBacklog:
+            until = later_ms(session.now_ms, -older_than_seconds)
+            row = session.rows(_BACKLOG, until=until)[0]
+            return DispatchBacklog(dispatched=row["dispatched"], stale=row["stale"])
+
+        return await self._database.read(count)
+
+    async def dispatch_again(self, *, older_than_seconds: float, limit: int) -> int:
+        def again(session: Session) -> int:
+            until = later_ms(session.now_ms, -older_than_seconds)
+            return session.change(_DISPATCH_AGAIN, {"until": until, "limit": limit})
+
+        return await self._database.write(again)

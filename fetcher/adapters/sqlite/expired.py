@@ -1,0 +1,65 @@
+"""Leases that ran out, in SQLite."""
+
+from typing import Final
+
+from fetcher.adapters.sqlite import rows
+from fetcher.adapters.sqlite.database import Database, Session
+from fetcher.adapters.sqlite.job_rows import end_job, find_job, next_end, save_state
+from fetcher.adapters.sqlite.times import from_ms, later_ms
+from fetcher.domain import job_transitions as transitions
+from fetcher.domain.jobs import Job, TerminalOutcome
+
+FIRST_SIGHT_SECONDS: Final = 600.0
+"""How long a ``processing`` record without a lease may go on after we first saw it."""
+
+_RAN_OUT: Final = """
+    SELECT * FROM job WHERE status = 'processing' AND lease_until <= :now
+    ORDER BY lease_until, id LIMIT :limit
+"""
+_LEASELESS: Final = "SELECT 1 FROM job WHERE status = 'processing' AND lease_until IS NULL LIMIT 1"
+_GIVE_LEASE: Final = """
+    UPDATE job SET lease_until = :until WHERE status = 'processing' AND lease_until IS NULL
+"""
+
+
+class SqliteExpiredLeases:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find_expired(self, *, limit: int) -> list[Job]:
+        def find(session: Session) -> tuple[list[Job], bool]:
+            found = session.rows(_RAN_OUT, now=session.now_ms, limit=limit)
+            return list(map(rows.job_of, found)), session.row(_LEASELESS) is not None
+
+        def give_lease(session: Session) -> int:
+            until = later_ms(session.now_ms, FIRST_SIGHT_SECONDS)
+            return session.change(_GIVE_LEASE, {"until": until})
+
+        jobs, some_without_lease = await self._database.read(find)
+        if some_without_lease:
+            await self._database.write(give_lease)
+        return jobs
+
+    async def requeue(self, job: Job) -> bool:
+        def requeue(session: Session) -> bool:
+            now = from_ms(session.now_ms)
+            current = find_job(session, job.id)
+            if current is None or not transitions.may_requeue(current, job, now):
+                return False
+            save_state(session, transitions.requeued(current, now))
+            return True
+
+        return await self._database.write(requeue)
+
+    async def finish(self, job: Job, outcome: TerminalOutcome) -> bool:
+        def finish(session: Session) -> bool:
+            now = from_ms(session.now_ms)
+            current = find_job(session, job.id)
+            if current is None or not transitions.may_end_expired(current, job, outcome, now):
+                return False
+            completed_at = next_end(session)
+            ended = transitions.ended_without_owner(current, outcome, completed_at=completed_at)
+            end_job(session, ended, outcome)
+            return True
+
+        return await self._database.write(finish)

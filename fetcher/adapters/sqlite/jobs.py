@@ -1,0 +1,134 @@
+"""Jobs in SQLite: created, read, listed, asked to stop."""
+
+from dataclasses import replace
+from typing import Final
+
+from fetcher.adapters.sqlite import rows
+from fetcher.adapters.sqlite.database import Database, Session
+from fetcher.adapters.sqlite.job_rows import end_job, find_job, next_end, save_state
+from fetcher.adapters.sqlite.times import from_ms, later_ms, to_ms
+from fetcher.domain import job_transitions
+from fetcher.domain.errors import DuplicateActiveJob
+from fetcher.domain.ids import JobId
+from fetcher.domain.jobs import (
+    CancelAnswer,
+    EndedCursor,
+    EventMark,
+    Job,
+    JobStatus,
+    TerminalOutcome,
+)
+from fetcher.domain.terminal_event import JOB_CANCELLED
+
+_LATEST_OF_HASH: Final = """
+    SELECT * FROM job WHERE request_hash = :request_hash AND created_at >= :since
+    ORDER BY created_at DESC, id DESC LIMIT 1
+"""
+_ACTIVE_OF_HASH: Final = """
+    SELECT * FROM job WHERE request_hash = :request_hash AND status IN ('pending', 'processing')
+"""
+_ENDED: Final = """
+    SELECT * FROM job WHERE completed_at IS NOT NULL AND (completed_at, id) > (:time, :id)
+    ORDER BY completed_at, id LIMIT :limit
+"""
+_ENDED_OF_PRODUCT: Final = """
+    SELECT * FROM job WHERE product = :product
+    AND completed_at IS NOT NULL AND (completed_at, id) > (:time, :id)
+    ORDER BY completed_at, id LIMIT :limit
+"""
+_BEFORE_ALL_TIME: Final = -1
+
+
+class SqliteJobs:
+    """The order of ended jobs has no gaps that fill later.
+
+    ``completed_at`` is taken inside the write transaction, of which there is one at a time, and is
+    later than every ``completed_at`` before it. So whatever a reader of :meth:`list_ended` saw, a
+    job that becomes visible afterwards stands behind it.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def insert(self, job: Job) -> None:
+        values = rows.request_values(job) | rows.state_values(job)
+        statement = rows.insert_statement("job", values, on_conflict="ON CONFLICT DO NOTHING")
+        if not await self._database.write(lambda session: session.change(statement, values)):
+            raise DuplicateActiveJob("an active job with this request hash exists")
+
+    async def get(self, job_id: JobId) -> Job | None:
+        return await self._database.read(lambda session: find_job(session, job_id))
+
+    async def find_latest_by_hash(self, request_hash: str, *, within_seconds: float) -> Job | None:
+        def find(session: Session) -> Job | None:
+            since = later_ms(session.now_ms, -within_seconds)
+            row = session.row(_LATEST_OF_HASH, request_hash=request_hash, since=since)
+            return rows.job_of(row) if row is not None else None
+
+        return await self._database.read(find)
+
+    async def find_active_by_hash(self, request_hash: str) -> Job | None:
+        def find(session: Session) -> Job | None:
+            row = session.row(_ACTIVE_OF_HASH, request_hash=request_hash)
+            return rows.job_of(row) if row is not None else None
+
+        return await self._database.read(find)
+
+    async def list_ended(
+        self, *, after: EndedCursor | None, limit: int, product_name: str | None = None
+    ) -> list[Job]:
+        time = to_ms(after.completed_at) if after is not None else _BEFORE_ALL_TIME
+        job_id = after.job_id.bytes if after is not None else b""
+
+        def find(session: Session) -> list[Job]:
+            found = (
+                session.rows(_ENDED, time=time, id=job_id, limit=limit)
+                if product_name is None
+                else session.rows(
+                    _ENDED_OF_PRODUCT,
+                    product=rows.product_key(product_name),
+                    time=time,
+                    id=job_id,
+                    limit=limit,
+                )
+            )
+            return list(map(rows.job_of, found))
+
+        return await self._database.read(find)
+
+    async def latest_ended(self) -> EndedCursor | None:
+        def find(session: Session) -> EndedCursor | None:
+            row = session.row(
+                "SELECT completed_at, id FROM job WHERE completed_at IS NOT NULL"
+                " ORDER BY completed_at DESC, id DESC LIMIT 1"
+            )
+            if row is None:
+                return None
+            return EndedCursor(
+                completed_at=from_ms(row["completed_at"]), job_id=rows.job_id_of(row)
+            )
+
+        return await self._database.read(find)
+
+    async def request_cancel(self, job_id: JobId, mark: EventMark) -> CancelAnswer:
+        def cancel(session: Session) -> CancelAnswer:
+            job = find_job(session, job_id)
+            if job is None:
+                return CancelAnswer.UNKNOWN
+            if job.status is JobStatus.PROCESSING:
+                asked_at = job.cancel_requested or from_ms(session.now_ms)
+                save_state(session, replace(job, cancel_requested=asked_at))
+                return CancelAnswer.REQUESTED
+            if job.status is JobStatus.PENDING:
+                outcome = TerminalOutcome(
+                    status=JobStatus.CANCELLED, event=mark, failure=JOB_CANCELLED
+                )
+                completed_at = next_end(session)
+                ended = job_transitions.ended(job, outcome, completed_at=completed_at)
+                end_job(session, replace(ended, cancel_requested=completed_at), outcome)
+                return CancelAnswer.CANCELLED
+            return (
+                CancelAnswer.CANCELLED if job.status is JobStatus.CANCELLED else CancelAnswer.ENDED
+            )
+
+        return await self._database.write(cancel)

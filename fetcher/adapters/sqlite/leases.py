@@ -1,0 +1,104 @@
+"""Leases of workers in SQLite."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+
+from fetcher.adapters.sqlite.database import Database, Session
+from fetcher.adapters.sqlite.job_rows import end_job, find_job, next_end, save_state
+from fetcher.adapters.sqlite.times import from_ms, later_ms
+from fetcher.domain import job_transitions as transitions
+from fetcher.domain.ids import JobId
+from fetcher.domain.jobs import (
+    Claimed,
+    ClaimRefusal,
+    FinishAnswer,
+    JobStatus,
+    Lease,
+    LeaseState,
+    TerminalOutcome,
+)
+
+
+class SqliteLeases:
+    """Each call is one transaction that reads the record, judges it and writes it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def claim(
+        self, job_id: JobId, *, owner: str, lease_seconds: float
+    ) -> Claimed | ClaimRefusal:
+        token = secrets.token_bytes(16)
+
+        def claim(session: Session) -> Claimed | ClaimRefusal:
+            job = find_job(session, job_id)
+            if job is None:
+                return ClaimRefusal.UNKNOWN
+            claimed = transitions.claimed(
+                job,
+                owner=owner,
+                token=token,
+                now=from_ms(session.now_ms),
+                lease_until=from_ms(later_ms(session.now_ms, lease_seconds)),
+            )
+            if isinstance(claimed, ClaimRefusal):
+                return claimed
+            save_state(session, claimed)
+            lease = Lease(job_id=job_id, token=token, attempt=claimed.attempt)
+            return Claimed(job=claimed, lease=lease)
+
+        return await self._database.write(claim)
+
+    async def renew(self, lease: Lease, *, lease_seconds: float) -> bool:
+        def renew(session: Session) -> bool:
+            renewed = session.change(
+                "UPDATE job SET lease_until = :until"
+                " WHERE id = :id AND lease_token = :token AND status = 'processing'",
+                {
+                    "until": later_ms(session.now_ms, lease_seconds),
+                    "id": lease.job_id.bytes,
+                    "token": lease.token,
+                },
+            )
+            return renewed == 1
+
+        return await self._database.write(renew)
+
+    async def check(self, leases: Sequence[Lease]) -> Mapping[JobId, LeaseState]:
+        def check(session: Session) -> Mapping[JobId, LeaseState]:
+            return {lease.job_id: _state_of(session, lease) for lease in leases}
+
+        return await self._database.read(check)
+
+    async def finish(self, lease: Lease, outcome: TerminalOutcome) -> FinishAnswer:
+        def finish(session: Session) -> FinishAnswer:
+            job = find_job(session, lease.job_id)
+            answer = transitions.judge_finish(job, lease, outcome)
+            if job is None or answer is not None:
+                return answer or FinishAnswer.SUPERSEDED
+            ended = transitions.ended(job, outcome, completed_at=next_end(session))
+            end_job(session, ended, outcome)
+            return FinishAnswer.WRITTEN
+
+        return await self._database.write(finish)
+
+    async def release(self, lease: Lease) -> bool:
+        def release(session: Session) -> bool:
+            job = find_job(session, lease.job_id)
+            if job is None or not transitions.holds(job, lease.token):
+                return False
+            save_state(session, transitions.released(job, from_ms(session.now_ms)))
+            return True
+
+        return await self._database.write(release)
+
+
+def _state_of(session: Session, lease: Lease) -> LeaseState:
+    row = session.row(
+        "SELECT status, lease_token, cancel_requested FROM job WHERE id = :id",
+        id=lease.job_id.bytes,
+    )
+    if row is None or row["status"] != JobStatus.PROCESSING or row["lease_token"] != lease.token:
+        return LeaseState.LOST
+    asked = row["cancel_requested"] is not None
+    return LeaseState.CANCEL_REQUESTED if asked else LeaseState.HELD

@@ -1,0 +1,109 @@
+"""The tables of the record store, version 1.
+
+Times are whole milliseconds since 1970 in UTC; JSON stands as text, because SQLite's own numbers
+would round. Whether a job is active is told by its status alone, so ``dedup_active`` (spec rest-api
+12.3) is no column here: the unique index looks at the status.
+"""
+
+from typing import Final
+
+VERSION: Final = 1
+
+STATEMENTS: Final = (
+    """
+    CREATE TABLE connection (
+        id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+        config_name TEXT NOT NULL,
+        type TEXT NOT NULL,
+        host TEXT NOT NULL,
+        port INTEGER NOT NULL,
+        database_name TEXT NOT NULL,
+        schema TEXT,
+        username TEXT NOT NULL,
+        password_encrypted TEXT NOT NULL,
+        encryption_key_version TEXT NOT NULL,
+        product_name TEXT NOT NULL,
+        product TEXT NOT NULL,
+        tls TEXT,
+        metadata TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        deleted_at INTEGER
+    ) STRICT
+    """,
+    """
+    CREATE UNIQUE INDEX connection_live_config_name ON connection (config_name)
+    WHERE deleted_at IS NULL
+    """,
+    """
+    CREATE INDEX connection_live_created ON connection (created_at, id)
+    WHERE deleted_at IS NULL
+    """,
+    """
+    CREATE TABLE job (
+        id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+        status TEXT NOT NULL
+            CHECK (status IN ('pending', 'processing', 'completed', 'failed', 'cancelled')),
+        created_at INTEGER NOT NULL,
+        request_hash TEXT NOT NULL,
+        request_id TEXT NOT NULL,
+        idempotency_key TEXT,
+        product TEXT NOT NULL,
+        mapped_fields TEXT NOT NULL,
+        filters TEXT NOT NULL,
+        metadata TEXT NOT NULL,
+        options TEXT NOT NULL,
+        completed_at INTEGER,
+        result_path TEXT,
+        result_hmac TEXT,
+        result_bytes INTEGER,
+        result_rows INTEGER,
+        result_key_version TEXT,
+        failure TEXT,
+        attempt INTEGER NOT NULL,
+        takeovers INTEGER NOT NULL,
+        lease_token BLOB,
+        lease_until INTEGER,
+        lease_owner TEXT,
+        started_at INTEGER,
+        due_at INTEGER,
+        waiting_reason TEXT,
+        dispatched_at INTEGER,
+        dispatch_seq INTEGER NOT NULL,
+        dispatch_lease_until INTEGER,
+        cancel_requested INTEGER,
+        attempts TEXT NOT NULL,
+        event_pending INTEGER NOT NULL DEFAULT 0,
+        event_status TEXT,
+        event_payload TEXT,
+        event_time INTEGER,
+        event_due_at INTEGER,
+        event_attempts INTEGER NOT NULL DEFAULT 0,
+        event_lease_until INTEGER,
+        event_last_error TEXT,
+        cleanup_keys TEXT,
+        cleanup_due INTEGER
+    ) STRICT
+    """,
+    """
+    CREATE UNIQUE INDEX job_active_hash ON job (request_hash)
+    WHERE status IN ('pending', 'processing')
+    """,
+    "CREATE INDEX job_hash_created ON job (request_hash, created_at, id)",
+    """
+    CREATE INDEX job_undispatched ON job (created_at, id)
+    WHERE status = 'pending' AND dispatched_at IS NULL
+    """,
+    """
+    CREATE INDEX job_dispatched ON job (dispatched_at, id)
+    WHERE status = 'pending' AND dispatched_at IS NOT NULL
+    """,
+    "CREATE INDEX job_leased ON job (lease_until, id) WHERE status = 'processing'",
+    "CREATE INDEX job_ended ON job (completed_at, id) WHERE completed_at IS NOT NULL",
+    """
+    CREATE INDEX job_ended_of_product ON job (product, completed_at, id)
+    WHERE completed_at IS NOT NULL
+    """,
+    "CREATE INDEX job_event_due ON job (event_due_at, id) WHERE event_pending = 1",
+    "CREATE INDEX job_cleanup_due ON job (cleanup_due, id) WHERE cleanup_due IS NOT NULL",
+)
