@@ -1,0 +1,51 @@
+"""ObjectCleanup: objects of lost attempts that could not be deleted yet (decisions)."""
+
+from fetcher.domain.ids import new_job_id
+from fetcher.ports import RecordStore
+from tests.contract.records.builders import completed, ended, inserted, read
+
+
+async def test_noted_keys_are_due_until_they_are_cleared(store: RecordStore) -> None:
+    job = await ended(store, completed())
+    await store.cleanup.note(job.id, ["a/1.json", "a/1.2.json"])
+    assert await store.cleanup.find_due(limit=9) == [(job.id, ("a/1.json", "a/1.2.json"))]
+    assert await store.cleanup.find_due(limit=9) == [(job.id, ("a/1.json", "a/1.2.json"))]
+    await store.cleanup.clear(job.id)
+    assert await store.cleanup.find_due(limit=9) == []
+
+
+async def test_later_notes_add_to_the_first(store: RecordStore) -> None:
+    """Two lost attempts note their own objects."""
+    job = await inserted(store)
+    await store.cleanup.note(job.id, ["1.json"])
+    await store.cleanup.note(job.id, ["1.json", "1.2.json"])
+    ((job_id, keys),) = await store.cleanup.find_due(limit=9)
+    assert (job_id, sorted(keys)) == (job.id, ["1.2.json", "1.json"])
+
+
+async def test_note_changes_nothing_else_of_the_job(store: RecordStore) -> None:
+    job = await ended(store, completed())
+    await store.cleanup.note(job.id, ["1.json"])
+    assert await read(store, job) == job
+    await store.cleanup.clear(job.id)
+    assert await read(store, job) == job
+
+
+async def test_no_keys_and_unknown_jobs_leave_no_note(store: RecordStore) -> None:
+    job = await inserted(store)
+    await store.cleanup.note(job.id, [])
+    await store.cleanup.note(new_job_id(), ["1.json"])
+    await store.cleanup.clear(new_job_id())
+    assert await store.cleanup.find_due(limit=9) == []
+
+
+async def test_limit_counts_jobs(store: RecordStore) -> None:
+    jobs = [await inserted(store) for _ in range(3)]
+    for job in jobs:
+        await store.cleanup.note(job.id, [f"{job.id}.json", f"{job.id}.2.json"])
+    found = await store.cleanup.find_due(limit=2)
+    assert len(found) == 2
+    for job_id, _ in found:
+        await store.cleanup.clear(job_id)
+    rest = await store.cleanup.find_due(limit=9)
+    assert {job_id for job_id, _ in found + rest} == {job.id for job in jobs}
