@@ -25,7 +25,8 @@ from fetcher.crypto.sealer import NONCE_BYTES, TAG_BYTES, Buffer, check_result_k
 
 MEMORY_BYTES: Final = 8 * 1024 * 1024
 
-_SLICE_BYTES = 256 * 1024
+# below the size from which the C library maps fresh pages for each allocation
+_SLICE_BYTES = 64 * 1024
 _OVERHEAD_BYTES = NONCE_BYTES + TAG_BYTES
 
 
@@ -64,7 +65,7 @@ class OpenedResult:
         return self._size
 
     def chunks(self) -> Iterator[bytes]:
-        """The plaintext from its beginning, in chunks of at most 256 KiB. May be called again.
+        """The plaintext from its beginning, in chunks of at most 64 KiB. May be called again.
 
         Raise ResultRejected at the end when the gathered text was changed behind our back.
         """

@@ -22,7 +22,12 @@ TAG_BYTES: Final = 16
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
-_SLICE_BYTES = 256 * 1024
+# What the cipher is given at once. Cipher and HMAC let other threads run and then wait for their
+# turn, so they get few large pieces.
+_PIECE_BYTES = 1024 * 1024
+# What is written as text at once, a multiple of 3. It stays below the size from which the C library
+# maps fresh pages for each allocation, which costs as much as the whole rest of sealing.
+_SLICE_BYTES = 48 * 1024
 # update_into wants room for one more block than it may write
 _SLACK_BYTES = 15
 _CARRY_BYTES = 2
@@ -60,11 +65,19 @@ def check_result_keys(*, storage_key: bytes, hmac_key: bytes) -> None:
 class ResultSealer:
     """One object being sealed; every attempt needs a sealer, and thus a nonce, of its own.
 
-    Blocking and of one owner: big documents belong in a worker thread. Its own memory is bounded
-    (some 256 KiB) however large the chunks are; what it answers is 4/3 of what it was fed.
+    Blocking (some 2 ms a MiB) and of one owner. Its own memory is bounded, at 2.4 MiB, however long
+    the document is; only a chunk over 1 MiB costs 4/3 of its size for as long as its text is used.
     """
 
-    __slots__ = ("_buffer", "_carried", "_encryptor", "_head", "_mac", "_plaintext_bytes")
+    __slots__ = (
+        "_encryptor",
+        "_head",
+        "_mac",
+        "_pending",
+        "_plaintext_bytes",
+        "_sealed",
+        "_text",
+    )
 
     def __init__(
         self,
@@ -80,8 +93,9 @@ class ResultSealer:
         self._mac = hmac.new(hmac_key, digestmod=hashlib.sha256)
         # 12 is a multiple of 3: the nonce is text of its own
         self._head = binascii.b2a_base64(nonce, newline=False)
-        self._buffer = memoryview(bytearray(_CARRY_BYTES + _SLICE_BYTES + _SLACK_BYTES))
-        self._carried = 0
+        self._sealed = memoryview(bytearray(_CARRY_BYTES + _PIECE_BYTES + _SLACK_BYTES))
+        self._text = memoryview(bytearray(_text_room(_PIECE_BYTES)))
+        self._pending = 0
         self._plaintext_bytes = 0
 
     @property
@@ -93,41 +107,64 @@ class ResultSealer:
     def plaintext_bytes(self) -> int:
         return self._plaintext_bytes
 
-    def feed(self, chunk: Buffer) -> bytes:
+    def feed(self, chunk: Buffer) -> bytes | memoryview:
         """Seal ``chunk``; the text that is finished by it, which may be empty.
 
-        ``chunk`` is bytes, or a contiguous view of bytes, and is not kept.
+        ``chunk`` is bytes, or a contiguous view of bytes, and is not kept. A view that is answered
+        is valid until the next call: whoever keeps the text copies it.
         """
         size = len(chunk)
         self._plaintext_bytes += size
         self._mac.update(chunk)
-        head, self._head = self._head, b""
         if size <= _SLICE_BYTES:
-            text = self._seal_slice(chunk)
-            return head + text if head else text
+            usable = self._encrypt(chunk)
+            text = binascii.b2a_base64(self._sealed[:usable], newline=False)
+            self._drop(usable)
+            return self._take_head() + text
+        out = self._text if size <= _PIECE_BYTES else memoryview(bytearray(_text_room(size)))
+        head = self._take_head()
+        place = len(head)
+        out[:place] = head
         view = memoryview(chunk)
-        slices = [
-            self._seal_slice(view[start : start + _SLICE_BYTES])
-            for start in range(0, size, _SLICE_BYTES)
-        ]
-        return b"".join([head, *slices])
+        for start in range(0, size, _PIECE_BYTES):
+            usable = self._encrypt(view[start : start + _PIECE_BYTES])
+            place = self._write_text(usable, out, place)
+            self._drop(usable)
+        return out[:place].toreadonly()
 
     def finish(self) -> bytes:
         """The rest of the text, with the tag. The sealer cannot be used again."""
-        carried = bytes(self._buffer[: self._carried])
-        rest = carried + self._encryptor.finalize() + self._encryptor.tag
-        head, self._head = self._head, b""
-        return head + binascii.b2a_base64(rest, newline=False)
+        pending = bytes(self._sealed[: self._pending])
+        rest = pending + self._encryptor.finalize() + self._encryptor.tag
+        return self._take_head() + binascii.b2a_base64(rest, newline=False)
 
-    def _seal_slice(self, plain: Buffer) -> bytes:
-        # the one or two bytes that did not fill a group of three stand before the new ones
-        buffer = self._buffer
-        total = self._carried + self._encryptor.update_into(plain, buffer[self._carried :])
-        usable = total - total % 3
-        text = binascii.b2a_base64(buffer[:usable], newline=False)
-        self._carried = total - usable
-        buffer[: self._carried] = buffer[usable:total]
-        return text
+    def _encrypt(self, plain: Buffer) -> int:
+        """Encrypt behind what is pending; how many pending bytes then fill groups of three."""
+        behind = self._sealed[self._pending :]
+        self._pending += self._encryptor.update_into(plain, behind)
+        return self._pending - self._pending % 3
+
+    def _write_text(self, usable: int, out: memoryview, place: int) -> int:
+        for start in range(0, usable, _SLICE_BYTES):
+            end = min(start + _SLICE_BYTES, usable)
+            text = binascii.b2a_base64(self._sealed[start:end], newline=False)
+            out[place : place + len(text)] = text
+            place += len(text)
+        return place
+
+    def _drop(self, usable: int) -> None:
+        left = self._pending - usable
+        self._sealed[:left] = self._sealed[usable : self._pending]
+        self._pending = left
+
+    def _take_head(self) -> bytes:
+        head, self._head = self._head, b""
+        return head
 
     def __repr__(self) -> str:
         return f"<ResultSealer {self._plaintext_bytes} bytes>"
+
+
+def _text_room(plaintext_bytes: int) -> int:
+    """Enough for the text of a chunk, the nonce before it and what was pending."""
+    return sealed_size(plaintext_bytes + _CARRY_BYTES)
