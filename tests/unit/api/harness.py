@@ -1,13 +1,16 @@
 """The API over stores in memory and sources in memory, driven by quart's test client."""
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import trio
+from quart.testing.utils import sentinel
 from quart.wrappers import Response
 from quart_trio import QuartTrio
+from werkzeug.datastructures import Headers
 
 from fetcher.adapters.memory.limiter import MemoryTestLimiter
 from fetcher.adapters.memory.records import open_memory_records
@@ -21,8 +24,8 @@ from fetcher.api.services import (
     SystemServices,
 )
 from fetcher.domain.connections import Connection, SourceType
-from fetcher.domain.ids import JobId, new_connection_id
-from fetcher.domain.jobs import JobOptions
+from fetcher.domain.ids import JobId, new_connection_id, new_job_id
+from fetcher.domain.jobs import Job, JobOptions, JobStatus
 from fetcher.domain.json_text import dumps, parse
 from fetcher.domain.json_values import JsonValue
 from fetcher.ports import RecordStore
@@ -79,7 +82,12 @@ class MemoryEngines:
     def source(self, config_name: str) -> MemorySource:
         return self.sources.setdefault(config_name, MemorySource())
 
-    def engine_for(self, connections: Sequence[Connection], options: JobOptions) -> Engine:
+    def engine_for(
+        self,
+        connections: Sequence[Connection],
+        options: JobOptions,
+        requested: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None,
+    ) -> Engine:
         self.asked.append([connection.config_name for connection in connections])
         store, registry = MemoryConnectionStore(), MemoryRegistry()
         for connection in connections:
@@ -107,7 +115,7 @@ class Answered:
     """One answer, read."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Headers
     raw: bytes
 
     @property
@@ -144,7 +152,7 @@ class Api:
             data = dumps(body).encode()
             sent.setdefault("Content-Type", "application/json")
         response: Response = await self.app.test_client().open(
-            path, method=method, headers=sent, data=data
+            path, method=method, headers=sent, data=data, json=sentinel
         )
         raw = await response.get_data(as_text=False)
         return Answered(response.status_code, response.headers, raw)
@@ -244,3 +252,35 @@ def a_request(**changed: JsonValue) -> dict[str, JsonValue]:
     data: dict[str, JsonValue] = {"mappedFields": {"sales_db": {"orders": ["id", "total"]}}}
     metadata = changed.pop("metadata", {"source": "acme-reports"})
     return {"dataRequest": data | changed, "metadata": metadata}
+
+
+async def an_api_with(*names: str, **options: Any) -> Api:
+    api = an_api(**options)
+    for name in names or ("sales_db",):
+        await api.records.connections.insert(a_connection(config_name=name))
+    return api
+
+
+async def stored(api: Api, answered: Answered) -> Job:
+    assert answered.status == 202, answered.raw
+    job = await api.records.jobs.get(JobId(uuid.UUID(answered.json["jobId"])))
+    assert job is not None
+    return job
+
+
+def a_job(**changed: Any) -> Job:
+    values: dict[str, Any] = {
+        "id": new_job_id(),
+        "status": JobStatus.PENDING,
+        "created_at": START,
+        "mapped_fields": {"sales_db": {"orders": ("id",)}},
+        "request_hash": "ab" * 32,
+        "metadata": {"source": "acme-reports"},
+    }
+    return Job(**(values | changed))
+
+
+async def end(api: Api, job: Job, status: JobStatus) -> None:
+    """Put the job into the state as if a worker had ended it now."""
+    state = api.records.jobs._state  # type: ignore[attr-defined] # the memory store's own state
+    state.jobs[job.id].job = replace(job, status=status, completed_at=api.services.now())

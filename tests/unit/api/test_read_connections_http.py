@@ -58,7 +58,6 @@ async def test_unknown_id_is_not_found(unknown: str) -> None:
         "f" * 31,
         "gggggggg-0000-0000-0000-000000000000",
         "%20" + NIL,
-        "%30" + NIL[1:],
         "(" + NIL + ")",
         "unassigned",
         "validate-schema",
@@ -179,7 +178,7 @@ async def test_valid_cursor_has_no_effect() -> None:
     assert await listed(await an_api_with("one"), f"?cursor={cursor}") == ["one"]
 
 
-@pytest.mark.parametrize("limit", ["100", "+5"])
+@pytest.mark.parametrize("limit", ["100", "%2B5"])
 async def test_limits_within_the_bounds_are_accepted(limit: str) -> None:
     assert await listed(await an_api_with("one"), f"?limit={limit}") == ["one"]
 

@@ -18,7 +18,7 @@ async def an_api_with_connection() -> tuple[Api, str]:
     return api, str(connection.id)
 
 
-async def tested(api: Api, connection_id: str) -> Answered:
+async def try_out(api: Api, connection_id: str) -> Answered:
     return await api.call("POST", f"{CONNECTIONS}/{connection_id}/test")
 
 
@@ -29,7 +29,7 @@ async def test_reachable_one_tells_its_latency(autojump_clock: MockClock) -> Non
         await trio.sleep(0.0421)
 
     api.engines.source("sales_db").before_test = slow
-    answered = await tested(api, connection_id)
+    answered = await try_out(api, connection_id)
     assert answered.status == 200
     assert answered.json == {
         "status": "success",
@@ -47,7 +47,7 @@ async def test_unreachable_one_is_a_500_that_names_stage_and_reason(
 ) -> None:
     api, connection_id = await an_api_with_connection()
     api.engines.source("sales_db").test_error = SourceFailure(stage, reason)
-    answered = await tested(api, connection_id)
+    answered = await try_out(api, connection_id)
     assert answered.problem == (500, 500, "Database Connection Error")
     assert answered.json["errorCode"] == "engine_connect"
     assert (answered.json["stage"], answered.json["reason"]) == (str(stage), reason)
@@ -57,7 +57,7 @@ async def test_unreachable_one_is_a_500_that_names_stage_and_reason(
 async def test_driver_text_never_reaches_the_caller() -> None:
     api, connection_id = await an_api_with_connection()
     api.engines.source("sales_db").test_error = RuntimeError("password s3cret of pg1 refused")
-    answered = await tested(api, connection_id)
+    answered = await try_out(api, connection_id)
     assert answered.problem == (500, 500, "Database Connection Error")
     assert b"s3cret" not in answered.raw
 
@@ -66,7 +66,7 @@ async def test_source_that_never_answers_is_given_up_after_10_s(autojump_clock: 
     api, connection_id = await an_api_with_connection()
     api.engines.source("sales_db").before_test = trio.sleep_forever
     began = trio.current_time()
-    answered = await tested(api, connection_id)
+    answered = await try_out(api, connection_id)
     assert answered.problem == (500, 500, "Database Connection Error")
     assert answered.json["errorCode"] == "engine_timeout"
     assert trio.current_time() - began == pytest.approx(10)
@@ -76,26 +76,26 @@ async def test_eleventh_test_in_a_minute_waits_at_most_six_seconds(
     autojump_clock: MockClock,
 ) -> None:
     api, connection_id = await an_api_with_connection()
-    assert [(await tested(api, connection_id)).status for _ in range(10)] == [200] * 10
-    refused = await tested(api, connection_id)
+    assert [(await try_out(api, connection_id)).status for _ in range(10)] == [200] * 10
+    refused = await try_out(api, connection_id)
     assert refused.problem == (429, 429, "Rate Limit Exceeded")
     assert refused.json["errorCode"] == "rate_limit_exceeded"
     assert refused.headers["Retry-After"] == "6"
     assert "6 seconds" in refused.json["message"]
     await trio.sleep(6)
-    assert (await tested(api, connection_id)).status == 200
-    assert (await tested(api, connection_id)).status == 429
+    assert (await try_out(api, connection_id)).status == 200
+    assert (await try_out(api, connection_id)).status == 429
 
 
 async def test_unknown_ids_take_from_the_limit_too(autojump_clock: MockClock) -> None:
     api, unknown = an_api(), str(new_connection_id())
-    statuses = [(await tested(api, unknown)).status for _ in range(11)]
+    statuses = [(await try_out(api, unknown)).status for _ in range(11)]
     assert statuses == [404] * 10 + [429]
 
 
 async def test_bad_id_is_refused_before_the_limit_counts() -> None:
     api = an_api()
-    answered = await tested(api, "not-a-uuid")
+    answered = await try_out(api, "not-a-uuid")
     assert answered.problem == (400, "FET-0404", "Invalid Path Parameter")
 
 
@@ -175,4 +175,4 @@ async def test_schema_has_a_limit_of_its_own(autojump_clock: MockClock) -> None:
     api, connection_id = await an_api_with_connection()
     statuses = [(await schema_of(api, connection_id)).status for _ in range(11)]
     assert statuses == [200] * 10 + [429]
-    assert (await tested(api, connection_id)).status == 200
+    assert (await try_out(api, connection_id)).status == 200
