@@ -93,12 +93,9 @@ _NOT_FINITE = {"nan": '"NaN"', "inf": '"Infinity"', "-inf": '"-Infinity"'}
 
 def _encode_decimal(value: Decimal) -> str:
     """With its own scale, as a string: a JSON reader's double would change it."""
-    if value.is_nan():
-        return '"NaN"'
-    if value.is_infinite():
-        return '"-Infinity"' if value.is_signed() else '"Infinity"'
-    plain = abs(value.adjusted()) <= _MAX_FIXED_EXPONENT
-    return f'"{format(value, "f") if plain else value}"'
+    plain = -_MAX_FIXED_EXPONENT <= value.adjusted() <= _MAX_FIXED_EXPONENT
+    text = format(value, "f") if plain else str(value)
+    return '"NaN"' if "N" in text else f'"{text}"'
 
 
 def _encode_datetime(value: datetime) -> str:

@@ -8,10 +8,11 @@ def rfc3339(moment: datetime) -> str:
 
     Raise OverflowError where the instant has no four-digit year in UTC.
     """
-    aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    text = f"{aware:%H:%M:%S}"
-    fraction = f".{aware.microsecond:06d}".rstrip("0") if aware.microsecond else ""
-    return f"{aware.year:04d}-{aware.month:02d}-{aware.day:02d}T{text}{fraction}Z"
+    if moment.tzinfo is not None:
+        in_utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+        moment = in_utc.replace(tzinfo=None)
+    text = moment.isoformat()
+    return f"{text.rstrip('0') if moment.microsecond else text}Z"
 
 
 def utc_now() -> datetime:

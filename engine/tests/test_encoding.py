@@ -85,6 +85,7 @@ class Number(int):
         (Decimal("-0.0"), '"-0.0"'),
         (Decimal("NaN"), '"NaN"'),
         (Decimal("sNaN"), '"NaN"'),
+        (Decimal("-NaN123"), '"NaN"'),
         (Decimal("Infinity"), '"Infinity"'),
         (Decimal("-Infinity"), '"-Infinity"'),
         (Decimal("1E+999999"), '"1E+999999"'),
@@ -132,11 +133,7 @@ def test_value_without_a_form(value: object) -> None:
 
 
 JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(-1e15, 1e15)
-    | st.text(),
+    st.none() | st.booleans() | st.integers() | st.floats(-1e15, 1e15) | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=20,
 )
