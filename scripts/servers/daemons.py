@@ -85,8 +85,8 @@ def unprivileged_user(preferred: str) -> str | None:
 
 
 def give_to(folder: Path, user: str | None) -> Path:
-    """Make the folder, owned by the user."""
-    folder.mkdir(mode=0o700)
+    """Make the folder, if it is not there, and give it to the user."""
+    folder.mkdir(mode=0o700, exist_ok=True)
     if user is not None:
         entry = pwd.getpwnam(user)
         os.chown(folder, entry.pw_uid, entry.pw_gid)

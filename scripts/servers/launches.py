@@ -1,6 +1,7 @@
 """How each server is started from its package: for tests, on loopback, without durability.
 
-A launch gets a folder of its own that does not exist yet, and ports that are free.
+A launch gets a folder of its own that does not exist yet, and ports that are free. RabbitMQ's may
+be repeated on its folder and port after its end: durable queues keep what they held.
 """
 
 import shutil

@@ -124,9 +124,8 @@ def test_an_ended_job_is_told_on_the_event_stream(service: tuple[FetcherProcess,
     _, api = service
     register(api)
     with socket.create_connection(("127.0.0.1", api.port), timeout=15) as stream:
-        stream.sendall(
-            f"GET /v1/fetcher/events HTTP/1.1\r\nHost: x\r\nX-Product-Name: {PRODUCT}\r\n\r\n".encode()
-        )
+        head = f"Host: x\r\nX-Product-Name: {PRODUCT}\r\n\r\n"
+        stream.sendall(f"GET /v1/fetcher/events HTTP/1.1\r\n{head}".encode())
         received = stream.recv(4096)
         assert b"200" in received.split(b"\r\n")[0]
         job_id = api.post_job(FIELDS).body["jobId"]
