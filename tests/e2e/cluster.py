@@ -3,12 +3,13 @@
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fetcher.consumer import derive_keys, open_result, verify_event
 from fetcher.crypto.keys import KeyRing
 from tests.e2e import broker
 from tests.servers.addresses import S3Access, SqlAddress
@@ -214,4 +215,29 @@ def embedded(
         yield process, Api(port)
 
 
-NewName = Callable[[str], str]
+def opened(folder: Path, job_id: str) -> Any:
+    """What a consumer does: the event from the log, its signature, the sealed file."""
+    data = folder / "fetcher-data"
+    keys = derive_keys((data / "master.key").read_text())
+
+    def event_line() -> Any:
+        lines = map(json.loads, (data / "events.jsonl").read_text().splitlines())
+        return next((line for line in lines if job_id in line["body"]), None)
+
+    line = eventually_sync(event_line, deadline_seconds=10, what="the event")
+    verify_event(
+        line["headers"],
+        line["body"].encode(),
+        line["exchange"],
+        line["routing_key"],
+        key=keys.external_hmac,
+    )
+    result = json.loads(line["body"])["result"]
+    with open_result(
+        (data / "objects" / result["path"]).read_bytes(),
+        storage_key=keys.storage,
+        hmac_key=keys.external_hmac,
+        expected_hmac=result["hmac"],
+        expected_size=result["sizeBytes"],
+    ) as document:
+        return json.loads(document.read())

@@ -3,7 +3,6 @@
 import json
 import signal
 
-import psycopg
 from mypy_boto3_s3 import S3Client
 
 from fetcher.consumer import open_result, verify_event
@@ -103,62 +102,6 @@ def check_event_and_result(
         assert opened.read() == (
             b'{"sales_db":{"orders":[{"id":9007199254741993,"total":"1100.00"}]}}'
         )
-
-
-def test_a_killed_workers_job_is_finished_by_another(
-    cluster: Cluster, shop: SqlAddress, s3_client: S3Client
-) -> None:
-    """kill -9 while the source is being read; one object, one terminal state, one event id."""
-    with (
-        cluster.manager() as (_, api),
-        psycopg.connect(shop.conninfo) as locker,
-    ):
-        assert api.connect(postgres_connection(shop)).status == 201
-        with cluster.worker("first") as (first, _):
-            locker.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
-            job_id = api.post_job({"sales_db": {"orders": ["id"]}}).body["jobId"]
-            api.wait_for_status(job_id, "processing")
-            repeat = api.post_job({"sales_db": {"orders": ["id"]}})
-            assert (repeat.status, repeat.body["jobId"]) == (200, job_id)
-            first.send(signal.SIGKILL)
-            assert first.wait_exit(deadline_seconds=5) == -signal.SIGKILL
-        locker.rollback()
-        with cluster.worker("second"):
-            job = api.wait_for_job(job_id)
-        assert job["status"] == "completed"
-        keys = object_keys(cluster, s3_client)
-        assert keys == [job["resultPath"]]
-        assert {event.header("ce-id") for event in cluster.events(1)} == {
-            f"fetcher.job.completed.{job_id}"
-        }
-
-
-def object_keys(cluster: Cluster, s3_client: S3Client) -> list[str]:
-    listing = s3_client.list_objects_v2(Bucket=cluster.bucket).get("Contents", [])
-    assert s3_client.list_multipart_uploads(Bucket=cluster.bucket).get("Uploads", []) == []
-    return [entry["Key"] for entry in listing]
-
-
-def test_a_worker_that_is_told_to_stop_gives_its_job_back(
-    cluster: Cluster, shop: SqlAddress
-) -> None:
-    """The wait for jobs is over: the job is pending again and its message is put back."""
-    cluster.changes["SHUTDOWN_JOB_WAIT_SEC"] = "0.5"
-    with (
-        cluster.manager() as (_, api),
-        psycopg.connect(shop.conninfo) as locker,
-    ):
-        assert api.connect(postgres_connection(shop)).status == 201
-        with cluster.worker("first") as (first, _):
-            locker.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
-            job_id = api.post_job({"sales_db": {"orders": ["id"]}}).body["jobId"]
-            api.wait_for_status(job_id, "processing")
-            first.send(signal.SIGTERM)
-            assert first.wait_exit(deadline_seconds=30) == 0
-        assert api.job(job_id)["status"] == "pending"
-        locker.rollback()
-        with cluster.worker("second"):
-            assert api.wait_for_job(job_id)["status"] == "completed"
 
 
 def test_a_source_that_fails_ends_the_job_with_stage_and_reason_and_an_event(

@@ -10,11 +10,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
-from fetcher.consumer import derive_keys, open_result, verify_event
-from tests.e2e.cluster import PRODUCT, Api, embedded
+from tests.e2e.cluster import PRODUCT, Api, embedded, opened
 from tests.servers.addresses import SqlAddress
 from tests.servers.processes import FetcherProcess, fetcher_process, http_status, running
 from tests.servers.waiting import eventually_sync
@@ -71,34 +69,6 @@ def test_a_job_from_registration_to_the_opened_result(
     assert process.wait_exit(deadline_seconds=30) == 0
 
 
-def opened(folder: Path, job_id: str) -> Any:
-    """What a consumer does: the event from the log, its signature, the sealed file."""
-    data = folder / "fetcher-data"
-    keys = derive_keys((data / "master.key").read_text())
-
-    def event_line() -> Any:
-        lines = map(json.loads, (data / "events.jsonl").read_text().splitlines())
-        return next((line for line in lines if job_id in line["body"]), None)
-
-    line = eventually_sync(event_line, deadline_seconds=10, what="the event")
-    verify_event(
-        line["headers"],
-        line["body"].encode(),
-        line["exchange"],
-        line["routing_key"],
-        key=keys.external_hmac,
-    )
-    result = json.loads(line["body"])["result"]
-    with open_result(
-        (data / "objects" / result["path"]).read_bytes(),
-        storage_key=keys.storage,
-        hmac_key=keys.external_hmac,
-        expected_hmac=result["hmac"],
-        expected_size=result["sizeBytes"],
-    ) as document:
-        return json.loads(document.read())
-
-
 def test_open_result_works_beside_the_running_service(
     service: tuple[FetcherProcess, Api], tmp_path: Path
 ) -> None:
@@ -134,43 +104,6 @@ def test_an_ended_job_is_told_on_the_event_stream(service: tuple[FetcherProcess,
     text = received.partition(b"\r\n\r\n")[2].decode()
     data = next(line for line in text.splitlines() if line.startswith("data:"))
     assert json.loads(data.removeprefix("data:"))["jobId"] == job_id
-
-
-@pytest.mark.parametrize("point", ["running", "before_dispatch"])
-def test_a_killed_process_finishes_its_jobs_after_the_restart(
-    tmp_path: Path, postgres_database: Any, point: str
-) -> None:
-    """kill -9, then the same folder again: nothing is lost, nothing is stuck."""
-    address: SqlAddress = postgres_database()
-    with psycopg.connect(address.conninfo) as locker:
-        locker.execute("CREATE TABLE orders (id int)")
-        locker.execute("INSERT INTO orders VALUES (1), (2)")
-        locker.commit()
-        with embedded(tmp_path, RABBITMQ_NUMBERS_OF_WORKERS="1") as (process, api):
-            api.connect(
-                {
-                    "configName": "sales_db",
-                    "type": "POSTGRESQL",
-                    "host": address.host,
-                    "port": address.port,
-                    "databaseName": address.database,
-                    "userName": address.user,
-                    "password": address.password or "none",
-                }
-            )
-            locker.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
-            jobs = [
-                api.post_job({"sales_db": {"orders": ["id"]}}, n=n).body["jobId"] for n in range(3)
-            ]
-            if point == "running":
-                api.wait_for_status(jobs[0], "processing")
-            process.send(signal.SIGKILL)
-            process.wait_exit(deadline_seconds=5)
-        locker.rollback()
-    with embedded(tmp_path, name="again") as (process, api):
-        for job_id in jobs:
-            assert api.wait_for_job(job_id)["status"] == "completed"
-            assert opened(tmp_path, job_id) == {"sales_db": {"orders": [{"id": 1}, {"id": 2}]}}
 
 
 def test_a_second_process_on_the_same_folder_is_told_who_holds_it(
