@@ -6,7 +6,16 @@ from typing import Final, TypeVar
 
 import aiohttp
 import trio
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError, SSLError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    HTTPClientError,
+    IncompleteReadError,
+    ReadTimeoutError,
+    SSLError,
+)
+from botocore.exceptions import ConnectionError as NoConnectionError
 
 from fetcher.bridge import CancelledInside, run_asyncio
 from fetcher.domain.backoff import full_jitter
@@ -27,6 +36,15 @@ FOREIGN_FAILURES: Final = (
     trio.TooSlowError,
 )
 
+_TIMEOUTS: Final = (trio.TooSlowError, TimeoutError, ConnectTimeoutError, ReadTimeoutError)
+_TRANSPORT: Final = (
+    NoConnectionError,
+    HTTPClientError,
+    IncompleteReadError,
+    aiohttp.ClientError,
+    OSError,
+    CancelledInside,
+)
 _TRANSIENT_CODES: Final = frozenset(
     {
         "InternalError",
@@ -86,12 +104,11 @@ def back_off(tried: int) -> float:
 def translate(error: BaseException) -> StoreFailure:
     if isinstance(error, ClientError):
         return _answered(error)
-    if isinstance(error, trio.TooSlowError | TimeoutError):
+    if isinstance(error, _TIMEOUTS):
         return StoreFailure("timeout", is_transient=True)
     if isinstance(error, SSLError):
         return StoreFailure("TLS failed", is_transient=False)
-    is_transport = isinstance(error, HTTPClientError | aiohttp.ClientError | OSError)
-    if is_transport or isinstance(error, CancelledInside):
+    if isinstance(error, _TRANSPORT):
         return StoreFailure("connection failed", is_transient=True)
     # Left over: BotoCoreError's own, such as missing credentials or an unusable bucket name.
     return StoreFailure(safe_error_text(type(error).__name__), is_transient=False)
