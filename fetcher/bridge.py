@@ -55,13 +55,17 @@ async def open_asyncio(
 
     With ``callbacks_a_pass`` 1 the loop is trio-asyncio's own, which runs one callback a scheduler
     pass; more drains that many ready ones, where this version of trio-asyncio lets us. Leaving
-    cancels the asyncio tasks that are left and waits for them.
+    cancels the asyncio tasks that are left and waits for them, and drops what a peer that hangs has
+    not read yet of connections that were closed.
     """
     async with trio_asyncio.open_loop() as loop:
         loop.set_exception_handler(_stray_handler(on_stray))
         if callbacks_a_pass > 1 and fast_pass_is_possible(loop):
             _install_fast_pass(loop, callbacks_a_pass)
-        yield
+        try:
+            yield
+        finally:
+            _abort_lingering_transports(loop)
 
 
 async def run_asyncio(fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -131,6 +135,13 @@ def _stray_handler(
             on_stray(kind)
 
     return handle
+
+
+def _abort_lingering_transports(loop: Any) -> None:
+    """A closed connection stays until its last bytes are read, and a peer that hangs reads none."""
+    for transport in list(getattr(loop, "_transports", {}).values()):
+        if transport.is_closing():
+            transport.abort()
 
 
 def _install_fast_pass(loop: Any, callbacks_a_pass: int) -> None:

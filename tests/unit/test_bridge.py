@@ -1,5 +1,6 @@
 import asyncio
 import gc
+import socket
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
@@ -177,6 +178,24 @@ async def test_a_task_left_over_is_cancelled_and_awaited_when_the_loop_closes() 
 
     assert ended == ["ended"]
     assert all(task.done() for task in tasks)
+
+
+async def test_a_closed_connection_whose_peer_hangs_does_not_outlive_the_loop() -> None:
+    ours, peers = socket.socketpair()
+
+    async def write_more_than_the_peer_takes() -> asyncio.Transport:
+        transport, _ = await asyncio.get_running_loop().create_connection(
+            asyncio.Protocol, sock=ours
+        )
+        transport.write(b"x" * 10_000_000)
+        transport.close()
+        return transport
+
+    with peers:
+        async with open_asyncio(unexpected):
+            transport = await run_asyncio(write_more_than_the_peer_takes)
+            assert transport.get_write_buffer_size() > 0
+        assert ours.fileno() == -1
 
 
 class Client:
