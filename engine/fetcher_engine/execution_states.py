@@ -37,8 +37,8 @@ class ExecutionStates:
         with suppress(Exception):  # a state that is not written stops no execution
             await self._save()
 
-    async def completed(self) -> ExecutionState:
-        """The state of the result."""
+    async def completed(self) -> tuple[ExecutionState, datetime]:
+        """The state of the result, and its time."""
         return await self._end(ExecutionStatus.COMPLETED, "")
 
     async def failed(self, error: EngineError) -> None:
@@ -49,12 +49,11 @@ class ExecutionStates:
     async def canceled(self) -> None:
         await self._end(ExecutionStatus.CANCELED, "execution canceled")
 
-    async def _end(self, status: ExecutionStatus, message: str) -> ExecutionState:
-        self._state = replace(
-            self._state, status=status, completed_at=self._now(), failure_message=message
-        )
+    async def _end(self, status: ExecutionStatus, message: str) -> tuple[ExecutionState, datetime]:
+        now = self._now()
+        self._state = replace(self._state, status=status, completed_at=now, failure_message=message)
         await self._concurrency.run_shielded(_SAVE_SECONDS, self._save)
-        return self._state
+        return self._state, now
 
     async def _save(self) -> None:
         if self._store is not None and self._state.job_id:

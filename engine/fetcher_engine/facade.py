@@ -3,21 +3,20 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import TypeVar
 
-from fetcher_engine.concurrency import Concurrency, DeadlineExceeded, SequentialConcurrency
+from fetcher_engine.concurrency import Concurrency, SequentialConcurrency
 from fetcher_engine.connection import ConnectionDescriptor, ConnectionTestResult
 from fetcher_engine.connections import ConnectionDirectory, ConnectionRules, ConnectionsById
 from fetcher_engine.context import TenantContext, require_tenant
 from fetcher_engine.errors import EngineError, ErrorCategory
+from fetcher_engine.execution import Execution
 from fetcher_engine.execution_states import ExecutionStates
 from fetcher_engine.extraction import ExtractionPlan, ExtractionRequest
 from fetcher_engine.failures import (
     Checkpoint,
     Phase,
     from_source,
-    timed_out,
     unknown_connection,
 )
 from fetcher_engine.limits import Limits
@@ -44,7 +43,7 @@ from fetcher_engine.results import (
     ExtractionSummary,
     ResultIntegrity,
 )
-from fetcher_engine.runner import DocumentWriter, Runner, Write
+from fetcher_engine.runner import Runner, Write
 from fetcher_engine.schema import SchemaSnapshot, SchemaValidationRequest, ValidationReport
 from fetcher_engine.schema_resolution import SchemaResolver
 from fetcher_engine.schema_validation import SchemaValidator
@@ -204,7 +203,12 @@ class Engine:
         """A plan for a request that fits its sources. Equal requests give equal plans."""
 
         async def body(call: _Call) -> ExtractionPlan:
-            planner = Planner(sources=call.sources, validator=call.validator(), limits=self._limits)
+            planner = Planner(
+                sources=call.sources,
+                validator=call.validator(),
+                limits=self._limits,
+                spans=self._spans,
+            )
             return await planner.plan(tenant, request)
 
         return await self._run("engine.extraction.plan", tenant, body, cancel)
@@ -255,29 +259,20 @@ class Engine:
         tenant = TenantContext(plan.tenant_id, plan.request_id)
 
         async def body(call: _Call) -> tuple[ExecutionState, ExtractionSummary]:
-            _require_sound(plan)
-            limits = self._limits.clamped_by(plan.limits)
             states = ExecutionStates(
                 store=self._executions, concurrency=call.concurrency, tenant=tenant, now=self._now
             )
-            writer = DocumentWriter(write)
             runner = Runner(
                 sources=call.sources, concurrency=call.concurrency, checkpoint=call.checkpoint
             )
-            run = partial(runner.run, plan, limits, writer, progress)
-            await states.running()
-            counts = await _recorded(
-                states, lambda: call.concurrency.run_with_deadline(limits.timeout, run)
+            execution = Execution(
+                plan=plan,
+                limits=self._limits,
+                runner=runner,
+                states=states,
+                concurrency=call.concurrency,
             )
-            state = await states.completed()
-            summary = ExtractionSummary(
-                row_count=sum(counts.values()),
-                row_counts=counts,
-                size_bytes=writer.size_bytes,
-                sha256=writer.sha256(),
-                completed_at=state.completed_at or self._now(),
-            )
-            return state, summary
+            return await execution.run(write, progress)
 
         return await self._run("engine.extraction.execute", tenant, body, cancel)
 
@@ -299,7 +294,8 @@ class Engine:
 
     def _call(self, store: ConnectionStore, cancel: CancelSignal | None) -> _Call:
         # the fallback keeps the deadlines of one call, so that each call needs its own
-        concurrency = self._concurrency or SequentialConcurrency()
+        shared = self._concurrency
+        concurrency = SequentialConcurrency() if shared is None else shared
         checkpoint = Checkpoint(concurrency, cancel)
         sources = Sources(registry=self._registry, store=store, concurrency=concurrency)
         resolver = SchemaResolver(sources=sources, cache=self._cache, checkpoint=checkpoint)
@@ -311,31 +307,3 @@ async def _found(call: _Call, tenant: TenantContext, config_name: str) -> Connec
     if descriptor is None:
         raise unknown_connection()
     return descriptor
-
-
-def _require_sound(plan: ExtractionPlan) -> None:
-    """A plan may be made by hand: it must say what a planned one says."""
-    names = [step.config_name for step in plan.steps]
-    ordinals = [step.ordinal for step in plan.steps]
-    if ordinals != list(range(len(names))) or names != sorted(set(names)):
-        raise EngineError(ErrorCategory.VALIDATION, "extraction plan is invalid")
-
-
-async def _recorded(states: ExecutionStates, run: Callable[[], Awaitable[T]]) -> T:
-    """Run, and record how it failed; cancellation is recorded and goes on."""
-    try:
-        return await run()
-    except EngineError as error:
-        failure = error
-    except DeadlineExceeded:
-        failure = timed_out()
-    except Exception:  # noqa: BLE001 - nothing foreign leaves (spec 19.7)
-        failure = EngineError(ErrorCategory.INTERNAL, "unexpected engine failure")
-    except GeneratorExit:
-        # the coroutine is being thrown away: nothing may be awaited any more
-        raise
-    except BaseException:
-        await states.canceled()
-        raise
-    await states.failed(failure)
-    raise failure

@@ -8,6 +8,7 @@ from fetcher_engine.errors import EngineError, ErrorCategory
 from fetcher_engine.extraction import ExtractionPlan, ExtractionRequest, PlanStep
 from fetcher_engine.failures import unknown_datasource
 from fetcher_engine.limits import Limits
+from fetcher_engine.operation import Spans
 from fetcher_engine.schema import (
     DatasourceMapping,
     FailureType,
@@ -24,10 +25,13 @@ from fetcher_engine.sources import Sources
 class Planner:
     """Plans one request. ``limits`` are the Engine's, which a request may only lower."""
 
-    def __init__(self, *, sources: Sources, validator: SchemaValidator, limits: Limits) -> None:
+    def __init__(
+        self, *, sources: Sources, validator: SchemaValidator, limits: Limits, spans: Spans
+    ) -> None:
         self._sources = sources
         self._validator = validator
         self._limits = limits
+        self._spans = spans
 
     async def plan(self, tenant: TenantContext, request: ExtractionRequest) -> ExtractionPlan:
         """The plan; no source is queried, at most its schema is read."""
@@ -36,7 +40,10 @@ class Planner:
         descriptors = await self._find_all(tenant, sorted(request.mapped_fields), limits)
         self._require_fields(request, descriptors)
         wanted = _validation_request(request)
-        validated = await self._validator.validate(tenant, wanted, limits, descriptors)
+        validated = await self._spans.run(
+            "engine.schema.validate",
+            lambda: self._validator.validate(tenant, wanted, limits, descriptors),
+        )
         _require_valid(validated.report)
         return ExtractionPlan(
             tenant_id=tenant.tenant_id,

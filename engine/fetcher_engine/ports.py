@@ -57,8 +57,10 @@ class Connector(Protocol):
 class ConnectorFactory(Protocol):
     """Builds the connectors of one datasource type."""
 
-    requires_fields: bool
-    """Whether a table asked for with an empty list of fields is an error (True for SQL)."""
+    @property
+    def requires_fields(self) -> bool:
+        """Whether a table asked for with an empty list of fields is an error (True for SQL)."""
+        ...
 
     def build(self, descriptor: ConnectionDescriptor) -> Connector:
         """A connector that has not connected: no I/O here.

@@ -35,12 +35,12 @@ class Host:
     options: dict[str, Any] = field(default_factory=dict)
     clock: ManualClock = field(default_factory=ManualClock)
     cache: MemorySchemaCache | None = None
+    executions: RecordingExecutionStore = field(default_factory=RecordingExecutionStore)
 
     def __post_init__(self) -> None:
         self.factories = {n: MemoryConnectorFactory(s) for n, s in self.sources.items()}
         self.registry = MemoryRegistry({n.upper(): f for n, f in self.factories.items()})
         self.store = MemoryConnectionIdStore()
-        self.executions = RecordingExecutionStore()
         for name in self.sources:
             self.add(name)
         self.engine = Engine(

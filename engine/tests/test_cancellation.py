@@ -205,11 +205,14 @@ def test_terminal_state_is_written_although_the_time_is_up(loop: RealLoop) -> No
             await loop.pause()
             await super().save_execution(tenant, state)
 
-    host = host_of({"a": ROWS}, loop.concurrency, limits=Limits(timeout=0.05))
-    plan = planned(host)
     store = Suspending()
-    host.options["execution_store"] = store
-    host.engine._executions = store
+    host = Host(
+        {"a": MemorySource.of_rows(ROWS)},
+        loop.concurrency,
+        {"limits": Limits(timeout=0.05)},
+        executions=store,
+    )
+    plan = planned(host)
     host.sources["a"].before_batch = loop.hang
     with refuses(ErrorCategory.TIMEOUT):
         loop.run(lambda: host.engine.execute_extraction(plan))

@@ -418,6 +418,25 @@ def test_every_operation_has_one_span_that_ends_with_the_failures_category(
     assert spans.ended == [(name, "unavailable")]
 
 
+def test_validation_within_planning_has_a_span_of_its_own() -> None:
+    spans = Spans()
+    source = MemorySource.of_rows({"t": [{"f": 1}]})
+    store = MemoryConnectionIdStore()
+    store.put(T1, RECORD)
+    engine = Engine(
+        MemoryRegistry({"T": MemoryConnectorFactory(source)}),
+        connection_store=store,
+        observability=spans,
+    )
+    plan = run_trampoline(engine.plan_extraction(T1, REQUEST))
+    run_trampoline(engine.execute_extraction(plan))
+    assert spans.ended == [
+        ("engine.schema.validate", ""),
+        ("engine.extraction.plan", ""),
+        ("engine.extraction.execute", ""),
+    ]
+
+
 def test_span_of_a_success_ends_without_a_category() -> None:
     spans = Spans()
     engine = Engine(
