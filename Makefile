@@ -36,6 +36,7 @@ check: setup-dev ## Format, lint, types, layers, and the Engine's rule of no dep
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
+	@.venv/bin/mypy engine/fetcher_engine engine/tests
 	@.venv/bin/lint-imports
 	@cd engine && ../$(PY) -m pytest -q tests/test_boundary.py
 
