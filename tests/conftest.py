@@ -4,7 +4,12 @@ import hypothesis
 
 from tests.scale import scaled
 
-pytest_plugins = ["pytester", "tests.servers.fixtures", "tests.servers.leftovers"]
+pytest_plugins = [
+    "pytester",
+    "tests.servers.fixtures",
+    "tests.servers.leftovers",
+    "tests.servers.mongo_databases",
+]
 
 # "too slow" is judged by the wall clock, which on a shared two-core machine judges the neighbours.
 hypothesis.settings.register_profile(

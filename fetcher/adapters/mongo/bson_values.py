@@ -86,17 +86,22 @@ def _exact_number(number: Decimal) -> BsonValue:
 
 
 def _double(value: float) -> JsonScalar:
-    if value.is_integer() and abs(value) < _LARGEST_PLAIN_DOUBLE:
-        return int(value)
     number = Decimal(repr(value))
-    return number if number.is_finite() else None
+    if value.is_integer() and abs(value) < _LARGEST_PLAIN_DOUBLE:
+        number = Decimal(int(value)).copy_sign(number)
+    return _as_json(number)
 
 
 def _decimal(value: Decimal128) -> JsonScalar:
-    number = value.to_decimal()
+    return _as_json(value.to_decimal())
+
+
+def _as_json(number: Decimal) -> JsonScalar:
+    """Without fraction and exponent an int, but -0 keeps its sign; None for what JSON lacks."""
     if not number.is_finite():
         return None
-    return int(number) if number.as_tuple().exponent == 0 else number
+    sign, digits, exponent = number.as_tuple()
+    return int(number) if exponent == 0 and (sign, digits) != (1, (0,)) else number
 
 
 def _text_number(text: bytes) -> JsonScalar:

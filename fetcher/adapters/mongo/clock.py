@@ -22,14 +22,16 @@ class ServerClock:
         self._monotonic = monotonic
         self._server_time: datetime | None = None
         self._sampled_at = 0.0
+        self._distrusted = False
 
     @property
     def is_stale(self) -> bool:
-        return self._server_time is None or self._monotonic() - self._sampled_at >= SAMPLE_SECONDS
+        old = self._monotonic() - self._sampled_at >= SAMPLE_SECONDS
+        return self._server_time is None or self._distrusted or old
 
-    def forget(self) -> None:
+    def distrust(self) -> None:
         """The connection failed: another server, with another clock, may answer next."""
-        self._server_time = None
+        self._distrusted = True
 
     def asking(self) -> float:
         """The moment at which the server is asked; to be handed to :meth:`answered`."""
@@ -38,6 +40,7 @@ class ServerClock:
     def answered(self, asked_at: float, server_time: datetime) -> None:
         self._sampled_at = (asked_at + self._monotonic()) / 2
         self._server_time = server_time
+        self._distrusted = False
 
     def now(self) -> datetime:
         """The server's time in UTC, cut to milliseconds. Needs a sample."""

@@ -1,11 +1,13 @@
 """The job record as the outbox of work messages (design section 4, step 2)."""
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from datetime import datetime, timedelta
 
-from pymongo import ASCENDING, ReturnDocument
+from pymongo import ASCENDING
 
-from fetcher.adapters.mongo.document_fields import Document, id_filter, id_forms
+from fetcher.adapters.mongo.claiming import claim_each
+from fetcher.adapters.mongo.document_fields import Document, id_filter
 from fetcher.adapters.mongo.job_changes import count_filter
 from fetcher.adapters.mongo.job_reading import readable_job
 from fetcher.adapters.mongo.server import MongoServer, Turn
@@ -31,26 +33,23 @@ class MongoDispatchOutbox:
     async def claim_due(
         self, *, limit: int, lease_seconds: float, job_ids: Sequence[JobId] | None = None
     ) -> list[DispatchClaim]:
-        count = limit if job_ids is None else min(limit, len(set(job_ids)))
-
         async def claim(turn: Turn) -> list[DispatchClaim]:
-            due = _due(turn.now)
-            if job_ids is not None:
-                due["_id"] = {"$in": id_forms(job_ids)}
-            lease = {"dispatch_lease_until": turn.now + timedelta(seconds=lease_seconds)}
+            now = turn.now
+            leased = claim_each(
+                turn.jobs,
+                _due(now),
+                {"dispatch_lease_until": now + timedelta(seconds=lease_seconds)},
+                order=[("created_at", ASCENDING), ("_id", ASCENDING)],
+                job_ids=job_ids,
+            )
             claims: list[DispatchClaim] = []
-            for _ in range(count):
-                document = await turn.jobs.find_one_and_update(
-                    due,
-                    {"$set": lease},
-                    sort=[("created_at", ASCENDING), ("_id", ASCENDING)],
-                    return_document=ReturnDocument.AFTER,
-                )
-                if document is None:
-                    break
-                job = readable_job(document)
-                if job is not None:
-                    claims.append(DispatchClaim(job=job, dispatch_seq=job.dispatch_seq))
+            async with aclosing(leased) as documents:
+                async for document in documents:
+                    job = readable_job(document)
+                    if job is not None:
+                        claims.append(DispatchClaim(job=job, dispatch_seq=job.dispatch_seq))
+                    if len(claims) == limit:
+                        break
             return claims
 
         return await self._server.run(claim)

@@ -1,17 +1,18 @@
 """The job record as the outbox of terminal events (design section 4, steps 6 and 7)."""
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
-from pymongo import ASCENDING, ReturnDocument
+from pymongo import ASCENDING
 
+from fetcher.adapters.mongo.claiming import claim_each
 from fetcher.adapters.mongo.document_fields import (
     Document,
     DocumentFields,
     id_filter,
-    id_forms,
 )
 from fetcher.adapters.mongo.job_changes import event_cleared
 from fetcher.adapters.mongo.job_documents import RECORD
@@ -45,31 +46,21 @@ class MongoEventOutbox:
     async def claim_due(
         self, *, limit: int, lease_seconds: float, job_ids: Sequence[JobId] | None = None
     ) -> list[EventClaim]:
-        count = limit if job_ids is None else min(limit, len(set(job_ids)))
-
         async def claim(turn: Turn) -> list[EventClaim]:
-            due = _due(turn.now)
-            if job_ids is not None:
-                due["_id"] = {"$in": id_forms(job_ids)}
-            lease = {"event_lease_until": turn.now + timedelta(seconds=lease_seconds)}
+            now = turn.now
+            leased = claim_each(
+                turn.jobs,
+                _due(now),
+                {"event_lease_until": now + timedelta(seconds=lease_seconds)},
+                order=[("event_due_at", ASCENDING), ("completed_at", ASCENDING)],
+                job_ids=job_ids,
+            )
             claims: list[EventClaim] = []
-            while len(claims) < count:
-                document = await turn.jobs.find_one_and_update(
-                    due,
-                    {"$set": lease},
-                    sort=[("event_due_at", ASCENDING), ("completed_at", ASCENDING)],
-                    return_document=ReturnDocument.AFTER,
-                )
-                if document is None:
-                    break
-                try:
-                    claims.append(_read_claim(document))
-                except RecordCorrupt as corrupt:
-                    log.error("event_mark_corrupt", what=str(corrupt))
-                    await turn.jobs.update_one(
-                        {"_id": document["_id"], **_PENDING},
-                        _postponed(turn.now, seconds=CORRUPT_SECONDS, error_code=CORRUPT),
-                    )
+            async with aclosing(leased) as documents:
+                async for document in documents:
+                    claims += await _readable_claim(turn, document)
+                    if len(claims) == limit:
+                        break
             return claims
 
         return await self._server.run(claim)
@@ -119,6 +110,19 @@ def _due(now: datetime) -> Document:
             {"$or": [{"event_lease_until": None}, {"event_lease_until": {"$lte": now}}]},
         ],
     }
+
+
+async def _readable_claim(turn: Turn, document: Document) -> list[EventClaim]:
+    """The claim, or nothing of a mark that cannot be emitted: it is put aside for a while."""
+    try:
+        return [_read_claim(document)]
+    except RecordCorrupt as corrupt:
+        log.error("event_mark_corrupt", what=str(corrupt))
+    await turn.jobs.update_one(
+        {"_id": document["_id"], **_PENDING},
+        _postponed(turn.now, seconds=CORRUPT_SECONDS, error_code=CORRUPT),
+    )
+    return []
 
 
 def _read_claim(document: Document) -> EventClaim:

@@ -8,14 +8,8 @@ dotted paths are those of marks below ``metadata``: names that a caller chose ne
 from datetime import datetime
 from typing import Any, Final
 
-from bson import Binary
-
 from fetcher.adapters.mongo.document_fields import Document, id_filter
-from fetcher.adapters.mongo.job_documents import (
-    EVENT_MARKS,
-    attempt_document,
-    failure_document,
-)
+from fetcher.adapters.mongo.job_documents import EVENT_MARKS, state_fields, token_value
 from fetcher.adapters.mongo.server import Turn
 from fetcher.domain.jobs import EventMark, Job
 
@@ -28,7 +22,7 @@ def owned(job: Job) -> Document:
     return {
         **id_filter(job.id),
         "status": job.status.value,
-        "lease_token": _token(job),
+        "lease_token": token_value(job.lease_token),
         "cancel_requested": job.cancel_requested,
     }
 
@@ -52,7 +46,7 @@ async def write_change(
     turn: Turn, before: Job, after: Job, *, condition: Document, also: Document | None = None
 ) -> bool:
     """Whether the condition held and the change was written."""
-    old, new = _state_fields(before), _state_fields(after)
+    old, new = state_fields(before), state_fields(after)
     changed = {name: value for name, value in new.items() if old.get(name) != value}
     written = await turn.jobs.update_one(condition, {"$set": changed | (also or {})})
     return written.matched_count == 1
@@ -75,41 +69,3 @@ def event_cleared() -> Document:
     marks = [f"metadata.{mark}" for mark in EVENT_MARKS]
     bookkeeping = ["event_due_at", "event_lease_until", "event_last_error"]
     return {"$unset": dict.fromkeys(marks + bookkeeping, "")}
-
-
-def _state_fields(job: Job) -> Document:
-    fields: Document = {
-        "status": job.status.value,
-        "dedup_active": job.status.is_active,
-        "completed_at": job.completed_at,
-        "attempt": job.attempt,
-        "takeovers": job.takeovers,
-        "attempts": [attempt_document(attempt) for attempt in job.attempts],
-        "lease_owner": job.lease_owner,
-        "lease_token": _token(job),
-        "lease_until": job.lease_until,
-        "started_at": job.started_at,
-        "due_at": job.due_at,
-        "waiting_reason": job.waiting_reason,
-        "dispatched_at": job.dispatched_at,
-        "dispatch_seq": job.dispatch_seq,
-        "cancel_requested": job.cancel_requested,
-    }
-    if job.result is not None:
-        fields |= {
-            "result_path": job.result.path,
-            "result_hmac": job.result.hmac,
-            "result_bytes": job.result.size_bytes,
-            "result_rows": job.result.row_count,
-            "result_key_version": job.result.key_version,
-        }
-    if job.failure is not None:
-        fields |= {
-            "metadata.error": job.failure.message,
-            "failure": failure_document(job.failure),
-        }
-    return fields
-
-
-def _token(job: Job) -> Binary | None:
-    return None if job.lease_token is None else Binary(job.lease_token, 0)

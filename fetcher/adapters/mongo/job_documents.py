@@ -25,6 +25,12 @@ RECORD: Final = "job record"
 EVENT_MARKS: Final = ("terminalEventPending", "terminalEventStatus", "terminalEventPayload")
 
 _STATUSES: Final = {each.value: each for each in JobStatus}
+_ALWAYS_THERE: Final = frozenset(
+    {
+        *("status", "dedup_active", "completed_at", "dispatched_at"),
+        *("attempt", "takeovers", "dispatch_seq"),
+    }
+)
 _ENDED_BADLY: Final = (JobStatus.FAILED, JobStatus.CANCELLED)
 
 
@@ -41,15 +47,8 @@ def job_document(job: Job) -> Document:
             for config_name, tables in job.mapped_fields.items()
         },
         "datasources": sorted(job.mapped_fields),
-        "status": job.status.value,
-        "dedup_active": job.status.is_active,
         "request_hash": job.request_hash,
         "created_at": job.created_at,
-        "completed_at": job.completed_at,
-        "dispatched_at": job.dispatched_at,
-        "dispatch_seq": job.dispatch_seq,
-        "attempt": job.attempt,
-        "takeovers": job.takeovers,
     }
     if job.metadata:
         document["metadata"] = to_bson(job.metadata)
@@ -57,11 +56,51 @@ def job_document(job: Job) -> Document:
         document["filters"] = filters_document(job.filters)
     if job.options != JobOptions():
         document["options"] = _options_document(job.options)
-    for name in ("request_id", "idempotency_key", "due_at", "waiting_reason"):
-        value = getattr(job, name)
-        if value:
-            document[name] = value
-    return document
+    if job.request_id:
+        document["request_id"] = job.request_id
+    if job.idempotency_key is not None:
+        document["idempotency_key"] = job.idempotency_key
+    state = state_fields(job).items()
+    return document | {name: value for name, value in state if value or name in _ALWAYS_THERE}
+
+
+def state_fields(job: Job) -> Document:
+    """All that changes in a job's life, under the paths at which it is set."""
+    fields: Document = {
+        "status": job.status.value,
+        "dedup_active": job.status.is_active,
+        "completed_at": job.completed_at,
+        "attempt": job.attempt,
+        "takeovers": job.takeovers,
+        "attempts": [_attempt_document(attempt) for attempt in job.attempts],
+        "lease_owner": job.lease_owner,
+        "lease_token": token_value(job.lease_token),
+        "lease_until": job.lease_until,
+        "started_at": job.started_at,
+        "due_at": job.due_at,
+        "waiting_reason": job.waiting_reason,
+        "dispatched_at": job.dispatched_at,
+        "dispatch_seq": job.dispatch_seq,
+        "cancel_requested": job.cancel_requested,
+    }
+    if job.result is not None:
+        fields |= {
+            "result_path": job.result.path,
+            "result_hmac": job.result.hmac,
+            "result_bytes": job.result.size_bytes,
+            "result_rows": job.result.row_count,
+            "result_key_version": job.result.key_version,
+        }
+    if job.failure is not None:
+        fields |= {
+            "metadata.error": job.failure.message,
+            "failure": _failure_document(job.failure),
+        }
+    return fields
+
+
+def token_value(token: bytes | None) -> Binary | None:
+    return None if token is None else Binary(token, 0)
 
 
 def read_job(document: Mapping[str, Any]) -> Job:
@@ -102,7 +141,7 @@ def read_job(document: Mapping[str, Any]) -> Job:
     )
 
 
-def attempt_document(attempt: AttemptRecord) -> Document:
+def _attempt_document(attempt: AttemptRecord) -> Document:
     return {
         "attempt": attempt.attempt,
         "owner": attempt.owner,
@@ -112,7 +151,7 @@ def attempt_document(attempt: AttemptRecord) -> Document:
     }
 
 
-def failure_document(failure: FailureFacts) -> Document:
+def _failure_document(failure: FailureFacts) -> Document:
     """What stands beside the text in ``metadata.error`` (decisions, "Failure text")."""
     parts = {
         "code": failure.code,

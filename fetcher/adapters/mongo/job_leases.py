@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -36,6 +37,7 @@ FIRST_SIGHT_SECONDS: Final = 600.0
 """How long a ``processing`` record without a lease may go on after we first saw it."""
 
 _PROCESSING: Final[Document] = {"status": JobStatus.PROCESSING.value}
+_NO_DISPATCH_LEASE: Final[Document] = {"dispatch_lease_until": None}
 _CHANGES_TOO_OFTEN: Final = "the job's record changes too often"
 
 
@@ -55,12 +57,13 @@ class MongoJobLeases:
                 job = await find_job(turn.jobs, job_id)
                 if job is None:
                     return ClaimRefusal.UNKNOWN
+                now = turn.now
                 claimed = job_transitions.claimed(
                     job,
                     owner=owner,
                     token=token,
-                    now=turn.now,
-                    lease_until=turn.now + timedelta(seconds=lease_seconds),
+                    now=now,
+                    lease_until=now + timedelta(seconds=lease_seconds),
                 )
                 if isinstance(claimed, ClaimRefusal):
                     return claimed
@@ -109,8 +112,9 @@ class MongoJobLeases:
                 answer = job_transitions.judge_finish(job, lease, outcome)
                 if job is None or answer is not None:
                     return answer or FinishAnswer.SUPERSEDED
-                ended = job_transitions.ended(job, outcome, completed_at=turn.now)
-                event = event_fields(outcome.event, now=turn.now)
+                now = turn.now
+                ended = job_transitions.ended(job, outcome, completed_at=now)
+                event = event_fields(outcome.event, now=now)
                 if await write_change(turn, job, ended, condition=owned(job), also=event):
                     return FinishAnswer.WRITTEN
             raise PortUnavailable(_CHANGES_TOO_OFTEN)
@@ -127,10 +131,9 @@ class MongoJobLeases:
                 job = await find_job(turn.jobs, lease.job_id)
                 if job is None or not job_transitions.holds(job, lease.token):
                     return False
-                released = job_transitions.released(job, turn.now)
-                no_dispatch_lease = {"dispatch_lease_until": None}
+                released = _due_at_once(job_transitions.released(job, turn.now))
                 if await write_change(
-                    turn, job, released, condition=owned(job), also=no_dispatch_lease
+                    turn, job, released, condition=owned(job), also=_NO_DISPATCH_LEASE
                 ):
                     return True
             raise PortUnavailable(_CHANGES_TOO_OFTEN)
@@ -152,11 +155,12 @@ class MongoExpiredLeases:
 
     async def find_expired(self, *, limit: int) -> list[Job]:
         async def find(turn: Turn) -> list[Job]:
-            until = turn.now + timedelta(seconds=FIRST_SIGHT_SECONDS)
+            now = turn.now
+            until = now + timedelta(seconds=FIRST_SIGHT_SECONDS)
             await turn.jobs.update_many(
                 {**_PROCESSING, "lease_until": None}, {"$set": {"lease_until": until}}
             )
-            wanted = {**_PROCESSING, "lease_until": {"$lte": turn.now}}
+            wanted = {**_PROCESSING, "lease_until": {"$lte": now}}
             order = [("lease_until", ASCENDING), ("_id", ASCENDING)]
             return await readable_jobs(turn.jobs.find(wanted).sort(order).limit(limit))
 
@@ -164,27 +168,33 @@ class MongoExpiredLeases:
 
     async def requeue(self, job: Job) -> bool:
         async def requeue(turn: Turn) -> bool:
-            now = await find_job(turn.jobs, job.id)
-            if now is None or not job_transitions.may_requeue(now, job, turn.now):
+            now = turn.now
+            stored = await find_job(turn.jobs, job.id)
+            if stored is None or not job_transitions.may_requeue(stored, job, now):
                 return False
-            again = job_transitions.requeued(now, turn.now)
-            no_dispatch_lease = {"dispatch_lease_until": None}
+            again = _due_at_once(job_transitions.requeued(stored, now))
             return await write_change(
-                turn, now, again, condition=unchanged(now), also=no_dispatch_lease
+                turn, stored, again, condition=unchanged(stored), also=_NO_DISPATCH_LEASE
             )
 
         return await self._server.run(requeue)
 
     async def finish(self, job: Job, outcome: TerminalOutcome) -> bool:
         async def finish(turn: Turn) -> bool:
-            now = await find_job(turn.jobs, job.id)
-            if now is None or not job_transitions.may_end_expired(now, job, outcome, turn.now):
+            now = turn.now
+            stored = await find_job(turn.jobs, job.id)
+            if stored is None or not job_transitions.may_end_expired(stored, job, outcome, now):
                 return False
-            ended = job_transitions.ended_without_owner(now, outcome, completed_at=turn.now)
-            event = event_fields(outcome.event, now=turn.now)
-            return await write_change(turn, now, ended, condition=unchanged(now), also=event)
+            ended = job_transitions.ended_without_owner(stored, outcome, completed_at=now)
+            event = event_fields(outcome.event, now=now)
+            return await write_change(turn, stored, ended, condition=unchanged(stored), also=event)
 
         return await self._server.run(finish)
+
+
+def _due_at_once(job: Job) -> Job:
+    """On every clock: with a time, a process that is a little behind would call the job not due."""
+    return replace(job, due_at=None)
 
 
 def _claimed(job: Job, token: bytes) -> Claimed:

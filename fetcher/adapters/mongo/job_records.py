@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from bson import Binary
 from pymongo import ASCENDING, DESCENDING
 from pymongo.errors import DuplicateKeyError
 
@@ -38,18 +37,15 @@ class MongoJobRecords:
         self._server = server
 
     async def insert(self, job: Job) -> None:
-        own = {"_id": Binary(job.id.bytes, 0)}
-
         async def insert(turn: Turn) -> bool:
             try:
                 await turn.jobs.insert_one(job_document(job))
             except DuplicateKeyError:
-                # Of the hash by another job, or by an earlier try of this very insert.
-                return await turn.jobs.find_one(own) is not None
+                return False
             return True
 
         async def settle(turn: Turn) -> bool | None:
-            return await turn.majority_jobs.find_one(own) is not None or None
+            return await turn.majority_jobs.find_one(id_filter(job.id)) is not None or None
 
         if not await self._server.run(insert, settle=settle):
             raise DuplicateActiveJob("an active job with this request hash exists")
@@ -139,12 +135,12 @@ def _place(job: Job) -> tuple[datetime, JobId]:
 
 
 async def _ask_to_stop(turn: Turn, job: Job, outcome: TerminalOutcome) -> bool:
-    asked = replace(job, cancel_requested=job.cancel_requested or turn.now)
+    now = turn.now
+    asked = replace(job, cancel_requested=job.cancel_requested or now)
     if job.status is JobStatus.PROCESSING:
-        if job.cancel_requested is not None:
-            return True
         condition = {**id_filter(job.id), "status": JobStatus.PROCESSING.value}
-        return await write_change(turn, job, asked, condition=condition)
-    ended = job_transitions.ended(asked, outcome, completed_at=turn.now)
-    event = event_fields(outcome.event, now=turn.now)
+        already = job.cancel_requested is not None
+        return already or await write_change(turn, job, asked, condition=condition)
+    ended = job_transitions.ended(asked, outcome, completed_at=now)
+    event = event_fields(outcome.event, now=now)
     return await write_change(turn, job, ended, condition=unchanged(job), also=event)

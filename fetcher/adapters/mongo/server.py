@@ -41,8 +41,12 @@ class Turn:
     """What an operation works with on the asyncio side, for one crossing."""
 
     database: Database
-    now: datetime
-    """The server's clock when the operation began."""
+    clock: ServerClock
+
+    @property
+    def now(self) -> datetime:
+        """The server's clock, which goes on during an operation."""
+        return self.clock.now()
 
     @property
     def jobs(self) -> Collection:
@@ -99,7 +103,7 @@ class MongoServer:
             return await self._cross(OPERATION_SECONDS, operation)
         except PortUnavailable as error:
             failure = error
-        self._clock.forget()
+        self._clock.distrust()
         if settle is not None and not isinstance(failure, NeverSent):
             settled = await self._cross(SETTLE_SECONDS, settle)
             if settled is not None:
@@ -115,7 +119,7 @@ class MongoServer:
             with pymongo.timeout(seconds):
                 if self._clock.is_stale:
                     await self._ask_the_time()
-                return await operation(Turn(database=self._database, now=self._clock.now()))
+                return await operation(Turn(database=self._database, clock=self._clock))
 
         return await call_mongo(seconds + CROSSING_SLACK_SECONDS, crossing)
 

@@ -1,6 +1,5 @@
-"""A database for each module, seen through the record store and, raw, through a plain client."""
+"""A record store, and its database as a plain client sees it."""
 
-import secrets
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -11,33 +10,26 @@ from pymongo.database import Database
 from fetcher.adapters.mongo import MongoRecords, open_mongo_records
 from fetcher.bridge import open_asyncio
 
-Document = dict[str, Any]
-
 
 @pytest.fixture(scope="module")
-def plain_client(mongo_uri: str) -> Iterator[pymongo.MongoClient[Document]]:
+def plain_client(mongo_uri: str) -> Iterator[pymongo.MongoClient[dict[str, Any]]]:
     """Blocking, with pymongo's own types, times in UTC.
 
     Its threads take 0.5 s to end, so it lives for a module; all of them start before a test does.
     """
-    with pymongo.MongoClient[Document](
-        mongo_uri, serverSelectionTimeoutMS=5_000, tz_aware=True, serverMonitoringMode="poll"
+    with pymongo.MongoClient[dict[str, Any]](
+        mongo_uri, serverSelectionTimeoutMS=10_000, tz_aware=True, serverMonitoringMode="poll"
     ) as client:
         client.admin.command("ping")
         yield client
 
 
-@pytest.fixture(scope="module")
-def database_name(plain_client: pymongo.MongoClient[Document]) -> Iterator[str]:
-    name = f"fetcher_t_{secrets.token_hex(6)}"
-    yield name
-    plain_client.drop_database(name)
-
-
 @pytest.fixture
-def raw(plain_client: pymongo.MongoClient[Document], database_name: str) -> Database[Document]:
+def raw(
+    plain_client: pymongo.MongoClient[dict[str, Any]], mongo_database_of_module: str
+) -> Database[dict[str, Any]]:
     """What really lies in the database; no records at first."""
-    database = plain_client[database_name]
+    database = plain_client[mongo_database_of_module]
     for name in database.list_collection_names():
         database[name].delete_many({})
     return database
@@ -51,7 +43,7 @@ async def asyncio_room() -> AsyncIterator[None]:
 
 @pytest.fixture
 async def records(
-    asyncio_room: None, raw: Database[Document], mongo_uri: str
+    asyncio_room: None, raw: Database[dict[str, Any]], mongo_uri: str
 ) -> AsyncIterator[MongoRecords]:
     async with open_mongo_records(mongo_uri, raw.name, allow_plaintext=True) as store:
         yield store

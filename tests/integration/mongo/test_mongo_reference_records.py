@@ -151,7 +151,7 @@ async def test_a_null_in_place_of_a_table_or_source_is_none_of_either(
     ("double", "number"),
     [
         (100.0, 100),
-        (-0.0, 0),
+        (-0.0, Decimal("-0")),
         (2.0**53 + 2, 2**53 + 2),
         (1e20, 10**20),
         (1e21, Decimal("1e+21")),
