@@ -1,0 +1,48 @@
+"""The Engine over a request's connections: what bootstrap opens as ``SourceEngines``."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from fetcher.concurrency import TrioConcurrency
+from fetcher.datasources.registry import (
+    RequestScope,
+    ResolvedConnectionStore,
+    SourceRegistry,
+    SourceSettings,
+)
+from fetcher.datasources.sessions import SessionLimits
+from fetcher.domain.connections import Connection
+from fetcher.domain.jobs import JobOptions, MappedFields
+from fetcher_engine import Engine
+
+__all__ = ["RequestEngines", "SourceSettings", "open_source_engines"]
+
+
+class RequestEngines:
+    """Implements :class:`fetcher.ports.SourceEngines`."""
+
+    def __init__(self, settings: SourceSettings) -> None:
+        self._settings = settings
+        self._sessions = SessionLimits()
+        self._concurrency = TrioConcurrency()
+
+    def engine_for(
+        self,
+        connections: Sequence[Connection],
+        options: JobOptions,
+        requested: MappedFields | None = None,
+    ) -> Engine:
+        """No I/O. ``requested`` decides which tables discovery reads."""
+        scope = RequestScope(options=options, requested=requested)
+        return Engine(
+            SourceRegistry(self._settings, self._sessions, scope),
+            connection_store=ResolvedConnectionStore(connections),
+            limits=self._settings.limits,
+            concurrency=self._concurrency,
+        )
+
+
+@asynccontextmanager
+async def open_source_engines(settings: SourceSettings) -> AsyncIterator[RequestEngines]:
+    """Nothing is opened before a source is used, and each session ends with its operation."""
+    yield RequestEngines(settings)

@@ -1,0 +1,71 @@
+"""Which table a requested name means (spec datasources 6.2, 7; spec engine 17.1).
+
+A name travels through the Engine as one text, normalized by the compat layer; on the server it is
+a pair. A dot in it may separate a schema or be part of a name: the first pair that exists is meant,
+the plain reading of ``schema.table`` first.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from fetcher.compat.names import DEFAULT_SCHEMAS, POSTGRESQL, normalized_table
+
+PUBLIC = DEFAULT_SCHEMAS[POSTGRESQL]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableId:
+    """A table as the catalogue spells it."""
+
+    schema: str
+    table: str
+
+
+class TableNames:
+    """The names of one source. ``schema`` is the connection's own, the default for bare names."""
+
+    def __init__(self, schema: str | None, requested: Iterable[str] | None = None) -> None:
+        self.default_schema = (schema or "").strip() or PUBLIC
+        self._requested: Mapping[str, frozenset[str]] | None = None
+        if requested is not None:
+            grouped: dict[str, set[str]] = {}
+            for raw in requested:
+                grouped.setdefault(normalized_table(raw, POSTGRESQL), set()).add(raw)
+            self._requested = {name: frozenset(raws) for name, raws in grouped.items()}
+
+    @property
+    def requested(self) -> tuple[str, ...] | None:
+        """The normalized names that were asked for; None where nobody asked for any."""
+        return None if self._requested is None else tuple(sorted(self._requested))
+
+    def displayed(self, table: TableId) -> str:
+        """How a listing names the table."""
+        if table.schema == self.default_schema:
+            return table.table
+        return f"{table.schema}.{table.table}"
+
+    def candidates(self, name: str) -> tuple[TableId, ...]:
+        """What a normalized name may mean, in the order of preference, each once.
+
+        Normalization drops ``public.``: where the connection has another default schema, the name
+        as it was requested decides. Asked for in both ways, a name means two tables: none then.
+        """
+        raws = (self._requested or {}).get(name) or frozenset({name})
+        readings = [self._readings(raw) for raw in sorted(raws)]
+        return readings[0] if all(r == readings[0] for r in readings) else ()
+
+    def _readings(self, raw: str) -> tuple[TableId, ...]:
+        text = raw.strip()
+        parts = text.split(".")
+        found: list[TableId] = []
+        if len(parts) in (2, 3):
+            found.append(self._pair(parts[-2], parts[-1]))
+        found += [
+            self._pair(".".join(parts[:split]), ".".join(parts[split:]))
+            for split in range(1, len(parts))
+        ]
+        found.append(TableId(self.default_schema, text))
+        return tuple(dict.fromkeys(found))
+
+    def _pair(self, schema: str, table: str) -> TableId:
+        return TableId(PUBLIC if schema.lower() == PUBLIC else schema, table)

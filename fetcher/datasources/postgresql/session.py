@@ -1,0 +1,182 @@
+"""One PostgreSQL session, spoken to without a thread: libpq parses, trio waits.
+
+libpq is asked only for what never blocks. A task that is cancelled while it waits leaves at once;
+:meth:`Session.close` then also ends what the server is still doing.
+"""
+
+import math
+from typing import Any, Final
+
+import psycopg
+import trio
+from psycopg import pq, sql
+
+from fetcher.datasources.postgresql.connect import Target, connect
+from fetcher.datasources.postgresql.errors import (
+    PROTOCOL,
+    RESET,
+    TIMEOUT,
+    state_of,
+    statement_failure,
+)
+from fetcher_engine.errors import SourceFailure, Stage
+
+CANCEL_SECONDS: Final = 2.0
+SETUP_SECONDS: Final = 5.0
+OLDEST_VERSION: Final = 100_000
+
+_SETUP: Final = """SELECT set_config('TimeZone', 'UTC', false),
+ set_config('DateStyle', 'ISO, MDY', false),
+ set_config('IntervalStyle', 'postgres', false),
+ set_config('extra_float_digits', '3', false),
+ set_config('standard_conforming_strings', 'on', false),
+ set_config('search_path', '', false),
+ set_config('statement_timeout', {statement}, false),
+ set_config('lock_timeout', {lock}, false),
+ set_config('idle_in_transaction_session_timeout', {statement}, false),
+ current_setting('server_encoding')"""
+"""Spec datasources 12.2. ``extra_float_digits`` 3 also gives exact floats before version 12."""
+
+_OK: Final = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
+
+
+class Session:
+    """Owned by one task. Every method but :meth:`close` raises SourceFailure."""
+
+    def __init__(
+        self, connection: psycopg.Connection[tuple[Any, ...]], *, statement_seconds: float
+    ) -> None:
+        self._connection = connection
+        self._statement_seconds = statement_seconds
+        self.pgconn = connection.pgconn
+        self.server_encoding = ""
+
+    @classmethod
+    async def open(
+        cls, target: Target, *, statement_seconds: float, lock_seconds: float
+    ) -> "Session":
+        """Connect and prepare the session; cancelled or failed, it is closed again."""
+        session = cls(await connect(target), statement_seconds=statement_seconds)
+        prepared = False
+        try:
+            with trio.move_on_after(SETUP_SECONDS):
+                await session._prepare(statement_seconds, lock_seconds)
+                prepared = True
+            if not prepared:
+                raise SourceFailure(Stage.SESSION, TIMEOUT)
+        finally:
+            if not prepared:
+                await session.close()
+        return session
+
+    async def execute(
+        self, statement: sql.Composable | bytes, stage: Stage, *, table: str | None = None
+    ) -> pq.abc.PGresult:
+        """Run one statement to its end. A COPY ends here with its first message still unread."""
+        result: pq.abc.PGresult | None = None
+        with trio.move_on_after(self._statement_seconds + SETUP_SECONDS):
+            text = statement if isinstance(statement, bytes) else self.quoted(statement)
+            await self._send(text, stage, table)
+            result = await self.result(stage, table=table)
+        if result is None:
+            raise SourceFailure(stage, TIMEOUT, table=table)
+        return result
+
+    async def result(self, stage: Stage, *, table: str | None = None) -> pq.abc.PGresult:
+        """Wait for the statement's result, or for the start of a COPY."""
+        last: pq.abc.PGresult | None = None
+        while (found := await self._next_result(stage, table)) is not None:
+            last = found
+            if found.status == pq.ExecStatus.COPY_OUT:
+                return found
+        if last is None:
+            raise SourceFailure(stage, PROTOCOL, table=table)
+        if last.status not in _OK:
+            raise statement_failure(stage, state_of(last), table=table)
+        return last
+
+    async def wait_for_input(self, stage: Stage, *, table: str | None = None) -> None:
+        """Wait until the server has sent more, and let libpq take it."""
+        try:
+            await trio.lowlevel.wait_readable(self.pgconn.socket)
+            self.pgconn.consume_input()
+        except psycopg.Error:
+            lost = True
+        else:
+            lost = False
+        if lost:
+            raise SourceFailure(stage, RESET, table=table)
+
+    def quoted(self, statement: sql.Composable) -> bytes:
+        """The statement as this session's server reads it."""
+        return statement.as_bytes(self._connection)
+
+    async def close(self) -> None:
+        """End the session, here and on the server; never raises, takes 2 seconds at most.
+
+        A statement that still runs is cancelled by a request first: the server would notice the
+        closed socket only when it next sends. One that is blocked in sending notices that at once.
+        """
+        if self._connection.closed:
+            return
+        try:
+            if self.pgconn.transaction_status == pq.TransactionStatus.ACTIVE:
+                with trio.CancelScope(shield=True), trio.move_on_after(CANCEL_SECONDS):
+                    await self._request_cancel()
+        finally:
+            self._connection.close()
+
+    async def _prepare(self, statement_seconds: float, lock_seconds: float) -> None:
+        if self.pgconn.server_version < OLDEST_VERSION:
+            raise SourceFailure(Stage.SESSION, "unsupported_version")
+        setup = sql.SQL(_SETUP).format(
+            statement=sql.Literal(_milliseconds(statement_seconds)),
+            lock=sql.Literal(_milliseconds(lock_seconds)),
+        )
+        result = await self.execute(setup, Stage.SESSION)
+        self.server_encoding = (result.get_value(0, 9) or b"").decode()
+        # our statements hold quoted values: these two decide how the server reads them
+        strings = self.pgconn.parameter_status(b"standard_conforming_strings")
+        encoding = self.pgconn.parameter_status(b"client_encoding")
+        if strings != b"on" or encoding != b"UTF8":
+            raise SourceFailure(Stage.SESSION, PROTOCOL)
+
+    async def _send(self, statement: bytes, stage: Stage, table: str | None) -> None:
+        try:
+            self.pgconn.send_query(statement)
+            while self.pgconn.flush() != 0:
+                await trio.lowlevel.wait_writable(self.pgconn.socket)
+        except psycopg.Error:
+            lost = True
+        else:
+            lost = False
+        if lost:
+            raise SourceFailure(stage, RESET, table=table)
+
+    async def _next_result(self, stage: Stage, table: str | None) -> pq.abc.PGresult | None:
+        while self.pgconn.is_busy():
+            await self.wait_for_input(stage, table=table)
+        return self.pgconn.get_result()
+
+    async def _request_cancel(self) -> None:
+        """The protocol's cancel request, on a connection of its own, as encrypted as ours."""
+        try:
+            request = self.pgconn.cancel_conn()
+            try:
+                request.start()
+                while (status := request.poll()) != pq.PollingStatus.OK:
+                    if status == pq.PollingStatus.READING:
+                        await trio.lowlevel.wait_readable(request.socket)
+                    elif status == pq.PollingStatus.WRITING:
+                        await trio.lowlevel.wait_writable(request.socket)
+                    else:
+                        return
+            finally:
+                request.finish()
+        except psycopg.Error:
+            # nobody there to take it: closing the socket has to do
+            return
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(max(1, math.ceil(seconds * 1000)))

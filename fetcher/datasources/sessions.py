@@ -1,0 +1,43 @@
+"""How many sessions one process may have on one connection (spec datasources, section 4)."""
+
+from typing import Final
+from weakref import WeakValueDictionary
+
+import trio
+
+from fetcher.domain.ids import ConnectionId
+from fetcher_engine.errors import SourceFailure, Stage
+
+MAX_SESSIONS: Final = 25
+WAIT_SECONDS: Final = 10.0
+
+
+class SessionPlaces:
+    """The places of one connection."""
+
+    def __init__(self) -> None:
+        self._limiter = trio.CapacityLimiter(MAX_SESSIONS)
+
+    async def take(self, borrower: object) -> None:
+        """Wait at most 10 seconds for a place; raise SourceFailure ``too_many_sessions``."""
+        with trio.move_on_after(WAIT_SECONDS):
+            await self._limiter.acquire_on_behalf_of(borrower)
+            return
+        raise SourceFailure(Stage.SESSION, "too_many_sessions")
+
+    def give_back(self, borrower: object) -> None:
+        self._limiter.release_on_behalf_of(borrower)
+
+
+class SessionLimits:
+    """The places of every connection in use, over all jobs of the process."""
+
+    def __init__(self) -> None:
+        self._places: WeakValueDictionary[ConnectionId, SessionPlaces] = WeakValueDictionary()
+
+    def places(self, connection_id: ConnectionId) -> SessionPlaces:
+        """Kept for as long as somebody holds them."""
+        places = self._places.get(connection_id)
+        if places is None:
+            places = self._places[connection_id] = SessionPlaces()
+        return places
