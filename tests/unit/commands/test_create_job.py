@@ -1,0 +1,94 @@
+"""What a request that is cancelled in the middle leaves behind (spec rest-api 9.7)."""
+
+from typing import Any, cast
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from fetcher.commands.create_job import INSERT_SECONDS, CreateJob, JobRules
+from fetcher.commands.job_order import JobOrder
+from fetcher.commands.preflight import Preflight
+from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.ids import JobId
+from fetcher.domain.jobs import Job
+from fetcher.ports import ConnectionRecords, JobRecords
+from fetcher_engine import Limits, TenantContext
+from tests.unit.api.harness import START, MemoryEngines, a_connection
+
+TENANT = TenantContext.new("default")
+
+
+class OneConnection:
+    async def find_by_config_names(self, names: object) -> list[Any]:
+        return [a_connection()]
+
+
+class SlowJobs:
+    """Its insert takes a while."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.inserting = trio.Event()
+        self.inserted: list[Job] = []
+
+    async def find_latest_by_hash(self, request_hash: str, *, within_seconds: float) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def insert(self, job: Job) -> None:
+        self.inserting.set()
+        await trio.sleep(self.seconds)
+        self.inserted.append(job)
+
+
+def a_use_case(jobs: SlowJobs, hints: list[JobId]) -> CreateJob:
+    return CreateJob(
+        connections=cast("ConnectionRecords", OneConnection()),
+        jobs=cast("JobRecords", jobs),
+        preflight=Preflight(MemoryEngines()),
+        hint=hints.append,
+        now=lambda: START,
+        rules=JobRules(ceilings=Limits.defaults()),
+    )
+
+
+def an_order() -> JobOrder:
+    return JobOrder(
+        mapped_fields={"sales_db": {"orders": ["id"]}}, metadata={"source": "acme-reports"}
+    )
+
+
+async def test_client_that_goes_away_during_the_insert_leaves_a_hinted_job(
+    autojump_clock: MockClock,
+) -> None:
+    jobs, hints = SlowJobs(5), list[JobId]()
+    async with trio.open_nursery() as nursery:
+
+        async def request() -> None:
+            await a_use_case(jobs, hints)(an_order(), tenant=TENANT)
+
+        nursery.start_soon(request)
+        await jobs.inserting.wait()
+        nursery.cancel_scope.cancel()
+    assert hints == [job.id for job in jobs.inserted]
+    assert len(hints) == 1
+
+
+async def test_client_that_goes_away_before_the_insert_leaves_nothing(
+    autojump_clock: MockClock,
+) -> None:
+    jobs, hints = SlowJobs(0), list[JobId]()
+    with trio.CancelScope() as scope:
+        scope.cancel()
+        await a_use_case(jobs, hints)(an_order(), tenant=TENANT)
+    assert scope.cancelled_caught
+    assert (jobs.inserted, hints) == ([], [])
+
+
+async def test_record_store_that_never_answers_is_given_up(autojump_clock: MockClock) -> None:
+    jobs, hints = SlowJobs(10_000), list[JobId]()
+    began = trio.current_time()
+    with pytest.raises(PortUnavailable):
+        await a_use_case(jobs, hints)(an_order(), tenant=TENANT)
+    assert trio.current_time() - began == pytest.approx(INSERT_SECONDS)
+    assert hints == []
