@@ -88,7 +88,7 @@ class Database:
     async def aclose(self) -> None:
         """Close every connection; the caller sees to it that none is used any more."""
         with trio.CancelScope(shield=True), trio.move_on_after(CLOSE_SECONDS):
-            await trio.to_thread.run_sync(self._close)
+            await trio.to_thread.run_sync(self._close, abandon_on_cancel=True)
 
     def _write_now(self, work: Callable[[Session], T]) -> T:
         until = time.monotonic() + RUN_SECONDS
@@ -103,6 +103,9 @@ class Database:
         reader = self._idle_readers.pop()
         try:
             return _transact(reader, "BEGIN", work, must_stop)
+        except PortUnavailable:
+            trio.from_thread.check_cancelled()
+            raise
         finally:
             self._idle_readers.append(reader)
 
@@ -202,8 +205,6 @@ def _transact(
     finally:
         connection.set_progress_handler(None, 0)
         _undo(connection)
-    if begin == "BEGIN":
-        trio.from_thread.check_cancelled()
     raise failure
 
 

@@ -1,0 +1,64 @@
+"""A record that cannot be read names its column, and nothing of what stands in it."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from fetcher.adapters.sqlite import SqliteRecordStore
+from fetcher.domain.connections import ConnectionQuery
+from fetcher.domain.errors import RecordCorrupt
+from tests.contract.records.builders import a_connection, completed, ended, failed
+
+
+@pytest.mark.parametrize("text", ["canary{", "[]", "5", '"canary"', '{"canary": 1}', "[1]"])
+@pytest.mark.parametrize("column", ["mapped_fields", "filters", "options", "attempts", "failure"])
+async def test_unreadable_column_of_a_job(
+    store: SqliteRecordStore, path: Path, column: str, text: str
+) -> None:
+    job = await ended(store, failed())
+    change(path, f"UPDATE job SET {column} = ?", text)
+    if (column, text) == ("attempts", "[]"):
+        assert (await store.jobs.get(job.id)) is not None
+        return
+    with pytest.raises(RecordCorrupt) as corrupt:
+        await store.jobs.get(job.id)
+    assert str(corrupt.value) == f"the column {column} holds something else"
+    assert corrupt.value.__cause__ is None
+    assert corrupt.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [("metadata", "canary{"), ("metadata", "[]"), ("tls", '{"canary":1}'), ("type", "canary")],
+)
+async def test_unreadable_column_of_a_connection(
+    store: SqliteRecordStore, path: Path, column: str, text: str
+) -> None:
+    connection = a_connection()
+    await store.connections.insert(connection)
+    change(path, f"UPDATE connection SET {column} = ?", text)
+    with pytest.raises(RecordCorrupt) as corrupt:
+        await store.connections.get(connection.id)
+    assert str(corrupt.value) == f"the column {column} holds something else"
+
+
+async def test_unreadable_metadata_matches_no_filter(store: SqliteRecordStore, path: Path) -> None:
+    await store.connections.insert(a_connection(metadata={"team": "x"}))
+    change(path, "UPDATE connection SET metadata = ?", "canary{")
+    page = await store.connections.list_page(ConnectionQuery(metadata={"team": "x"}))
+    assert (page.items, page.total) == ((), 0)
+
+
+async def test_unreadable_note_of_left_objects(store: SqliteRecordStore, path: Path) -> None:
+    job = await ended(store, completed())
+    await store.cleanup.note(job.id, ["1.json"])
+    change(path, "UPDATE job SET cleanup_keys = ?", "{}")
+    with pytest.raises(RecordCorrupt, match="cleanup_keys"):
+        await store.cleanup.find_due(limit=9)
+
+
+def change(path: Path, statement: str, text: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute(statement, (text,))
