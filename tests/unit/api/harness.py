@@ -28,6 +28,7 @@ from fetcher.domain.ids import JobId, new_connection_id, new_job_id
 from fetcher.domain.jobs import Job, JobOptions, JobStatus
 from fetcher.domain.json_text import dumps, parse
 from fetcher.domain.json_values import JsonValue
+from fetcher.domain.times import cut_to_milliseconds
 from fetcher.ports import RecordStore
 from fetcher_engine import ConnectionDescriptor, Engine, Limits, TenantContext
 from fetcher_engine.memory import (
@@ -282,5 +283,6 @@ def a_job(**changed: Any) -> Job:
 
 async def end(api: Api, job: Job, status: JobStatus) -> None:
     """Put the job into the state as if a worker had ended it now."""
+    ended_at = cut_to_milliseconds(api.services.now())
     state = api.records.jobs._state  # type: ignore[attr-defined] # the memory store's own state
-    state.jobs[job.id].job = replace(job, status=status, completed_at=api.services.now())
+    state.jobs[job.id].job = replace(job, status=status, completed_at=ended_at)
