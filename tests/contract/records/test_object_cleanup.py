@@ -18,7 +18,8 @@ async def test_later_notes_add_to_the_first(store: RecordStore) -> None:
     """Two lost attempts note their own objects."""
     job = await inserted(store)
     await store.cleanup.note(job.id, ["1.json"])
-    await store.cleanup.note(job.id, ["1.json", "1.2.json"])
+    await store.cleanup.note(job.id, ["1.2.json"])
+    await store.cleanup.note(job.id, ["1.2.json"])
     ((job_id, keys),) = await store.cleanup.find_due(limit=9)
     assert (job_id, sorted(keys)) == (job.id, ["1.2.json", "1.json"])
 

@@ -60,6 +60,23 @@ async def test_write_waits_a_bounded_time_for_another_writer_and_reads_go_on(
     assert await database.read(count) == 2
 
 
+async def test_nobody_writes_between_a_look_and_the_write_that_follows(
+    database: Database, path: Path
+) -> None:
+    def look_and_put(session: Session) -> int:
+        seen = count(session)
+        with (
+            closing(sqlite3.connect(path, isolation_level=None, timeout=0)) as other,
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+        ):
+            other.execute("INSERT INTO t VALUES (2)")
+        put(session)
+        return seen
+
+    assert await database.write(look_and_put) == 0
+    assert await database.read(count) == 1
+
+
 async def test_what_work_raises_undoes_it(database: Database) -> None:
     def put_and_fail(session: Session) -> None:
         put(session)
