@@ -101,7 +101,7 @@ def _escaped(text: str) -> str:
 
     Twice ``replace`` costs half of what ``to_json`` does. It refuses nondeterministic collations.
     """
-    return f"""'"' || replace(replace({text} COLLATE "C", '\', '\\'), '"', '\"') || '"'"""
+    return rf"""'"' || replace(replace({text} COLLATE "C", '\', '\\'), '"', '\"') || '"'"""
 
 
 _STRING: Final = _escaped("({0})::text")
@@ -131,8 +131,8 @@ _TIMESTAMPTZ: Final = (
     """ THEN '"' || replace(({0} AT TIME ZONE 'UTC')::text, ' ', 'T') || 'Z"'"""
     f" ELSE {_QUOTED} END"
 )
-_BASE64: Final = """'"' || replace(encode({0}, 'base64'), E'\n', '') || '"'"""
-_ONE_LINE_JSON: Final = "translate({0}::text, E'\t\n\r', '   ')"
+_BASE64: Final = r"""'"' || replace(encode({0}, 'base64'), E'\n', '') || '"'"""
+_ONE_LINE_JSON: Final = r"translate({0}::text, E'\t\n\r', '   ')"
 _BOOLEAN: Final = "CASE {0} WHEN true THEN 'true' WHEN false THEN 'false' END"
 _DIGITS: Final = "{0}::text"
 
@@ -207,8 +207,9 @@ class Renderer:
         return frozenset(kinds)
 
     def _nested(self, column: sql.Composable, element: ColumnType, depth: int) -> sql.Composable:
-        if depth == 1:
-            # subscripts would unpack a stored array once for each element
+        if depth == 1 and element.kind is not Kind.OTHER:
+            # subscripts would unpack a stored array once for each element; unnest takes composites
+            # apart
             item = self.json_text(sql.SQL("u.e"), element)
             return sql.SQL(
                 "(SELECT '[' || string_agg({0}, ',' ORDER BY u.n) || ']'"

@@ -1,0 +1,145 @@
+"""Sources of tests: connection records, and a whole extraction through the Engine."""
+
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from fetcher.datasources.engines import RequestEngines, SourceSettings, open_source_engines
+from fetcher.domain.connections import Connection, SourceType, TlsSettings
+from fetcher.domain.ids import new_connection_id
+from fetcher.domain.jobs import JobOptions
+from fetcher_engine import ExtractionRequest, Limits, TenantContext
+from tests.servers.addresses import SqlAddress
+
+TENANT = TenantContext.new("default")
+LONG_AGO = datetime(2031, 1, 1, tzinfo=UTC)
+
+Filters = Mapping[str, Mapping[str, Mapping[str, Sequence[object]]]]
+
+
+def a_connection(
+    *,
+    source_type: SourceType = SourceType.POSTGRESQL,
+    host: str = "",
+    port: int = 0,
+    database: str = "",
+    user: str = "",
+    password: str = "",
+    schema: str | None = None,
+    tls: TlsSettings | None = None,
+) -> Connection:
+    return Connection(
+        id=new_connection_id(),
+        config_name="src",
+        type=source_type,
+        host=host,
+        port=port,
+        database_name=database,
+        username=user,
+        password_encrypted=password,
+        encryption_key_version="1",
+        created_at=LONG_AGO,
+        updated_at=LONG_AGO,
+        schema=schema,
+        tls=tls,
+    )
+
+
+def connection_to(address: SqlAddress, *, schema: str | None = None) -> Connection:
+    return a_connection(
+        host=address.host,
+        port=address.port,
+        database=address.database,
+        user=address.user,
+        password=address.password,
+        schema=schema,
+    )
+
+
+def run_sql(address: SqlAddress, *statements: str) -> None:
+    with psycopg.connect(
+        address.conninfo, autocommit=True, connect_timeout=10, client_encoding="UTF8"
+    ) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+
+
+@asynccontextmanager
+async def engines(
+    *, sqlite_folder: Path | None = None, **settings: Any
+) -> AsyncIterator[RequestEngines]:
+    """Engines that take the stored text for the password."""
+    async with open_source_engines(
+        SourceSettings(
+            reveal=lambda connection: connection.password_encrypted,
+            limits=Limits().merged_over_defaults(),
+            sqlite_folder=sqlite_folder,
+            **settings,
+        )
+    ) as opened:
+        yield opened
+
+
+async def document(
+    opened: RequestEngines,
+    connection: Connection,
+    fields: Mapping[str, Sequence[str]],
+    *,
+    filters: Filters | None = None,
+    options: JobOptions | None = None,
+) -> bytes:
+    """The result document, as a worker would get it."""
+    name = connection.config_name
+    requested = {name: {table: tuple(columns) for table, columns in fields.items()}}
+    engine = opened.engine_for([connection], options or JobOptions(), requested)
+    request = ExtractionRequest(
+        mapped_fields={name: fields}, filters={name: filters} if filters else {}
+    )
+    plan = await engine.plan_extraction(TENANT, request)
+    pieces: list[bytes] = []
+
+    async def write(piece: bytes | memoryview) -> None:
+        pieces.append(bytes(piece))
+
+    summary = await engine.stream_extraction(plan, write)
+    data = b"".join(pieces)
+    assert summary.size_bytes == len(data)
+    return data
+
+
+def _refuse(constant: str) -> object:
+    message = f"not JSON: {constant}"
+    raise ValueError(message)
+
+
+def parsed(data: bytes) -> dict[str, list[dict[str, Any]]]:
+    """The rows by table; strict JSON, fractions exact."""
+    whole = json.loads(data, parse_float=Decimal, parse_constant=_refuse)
+    tables: dict[str, list[dict[str, Any]]] = whole["src"]
+    return tables
+
+
+async def rows_of(
+    opened: RequestEngines,
+    connection: Connection,
+    table: str,
+    fields: Sequence[str],
+    *,
+    where: Mapping[str, Mapping[str, Sequence[object]]] | None = None,
+    options: JobOptions | None = None,
+) -> list[dict[str, Any]]:
+    """The rows of one table, filtered."""
+    data = await document(
+        opened,
+        connection,
+        {table: fields},
+        filters={table: where} if where else None,
+        options=options,
+    )
+    return parsed(data)[table]
