@@ -199,6 +199,8 @@ def _opened(
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         # a whole row must fit too; a single cell is judged when it is read
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 8 * max_cell_bytes)
+        # Their first use declares these virtual tables, by steps that the authorizer must refuse.
+        connection.execute("SELECT 1 FROM pragma_table_list AS l, pragma_table_xinfo(l.name)")
         connection.set_authorizer(_authorized)
     except SourceFailure as failure:
         return failure
