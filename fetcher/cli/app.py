@@ -10,8 +10,8 @@ from rich.console import Console
 
 from fetcher.settings import Role, Settings, SettingsRefused, load_settings
 
-EXIT_FAILED = 1
 EXIT_SETTINGS = 2
+NO_TERMINAL_WIDTH = 140
 
 RoleName = Literal["manager", "worker", "all"]
 RoleOption = Annotated[RoleName, Parameter(help="Which actors this process runs.")]
@@ -68,7 +68,9 @@ def demo() -> int:
     """Run one whole job on a small shop, from registration to the opened result."""
     from fetcher.cli.demo import run_demo
 
-    return run_demo(Console())
+    console = Console()
+    # Where nobody looks at a screen, lines may be as long as the tables want.
+    return run_demo(console if console.is_terminal else Console(width=NO_TERMINAL_WIDTH))
 
 
 @app.command

@@ -27,7 +27,7 @@ SHOP = "corner_shop"
 MIN_LOYALTY = 5
 STOCK_DELTA = (-10, 10)
 FIRST_ROWS = 5
-CELL_CHARACTERS = 28
+CELL_CHARACTERS = 20
 
 
 @dataclass(slots=True)
@@ -166,7 +166,7 @@ def published_result(demo: Demo) -> Mapping[str, Any]:
         line["headers"],
         line["body"].encode(),
         line["exchange"],
-        line["routing_key"],
+        line["routingKey"],
         key=keys_of(demo).external_hmac,
     )
     result: Mapping[str, Any] = json.loads(line["body"])["result"]
@@ -229,7 +229,7 @@ def as_shown(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def text_of(value: object) -> str:
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else repr(value)
+    return repr(base64.b64encode(value).decode() if isinstance(value, bytes) else value)
 
 
 def show(demo: Demo) -> None:
@@ -238,7 +238,7 @@ def show(demo: Demo) -> None:
             title = f"{config}.{name}: the first of {len(rows):,} rows"
             table = Table(title=title, title_justify="left")
             for column in rows[0] if rows else ():
-                table.add_column(column, overflow="ellipsis", no_wrap=True)
+                table.add_column(column, overflow="fold")
             for row in rows[:FIRST_ROWS]:
                 table.add_row(*(shorten(value) for value in row.values()))
             demo.console.print(table)

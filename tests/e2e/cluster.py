@@ -229,7 +229,7 @@ def opened(folder: Path, job_id: str) -> Any:
         line["headers"],
         line["body"].encode(),
         line["exchange"],
-        line["routing_key"],
+        line["routingKey"],
         key=keys.external_hmac,
     )
     result = json.loads(line["body"])["result"]
