@@ -56,6 +56,9 @@ async def call_mongo(
             return await run_asyncio(fn, *args, **kwargs)
     except DRIVER_FAILURES as error:
         failure = translate(error)
+    # asyncio.wait_for of Python 3.11 may swallow a cancellation, and the call runs on to its
+    # deadline: whoever cancelled us expects Cancelled, not the failure that this ended in.
+    await trio.lowlevel.checkpoint_if_cancelled()
     # Raised out here, so that the driver's text does not travel on as context.
     raise failure
 

@@ -112,6 +112,11 @@ SWEEP_INDEXES: Final = (
     ),
     Index(name="idx_job_lease", keys=[("lease_until", ASCENDING)], partial=_PROCESSING),
     Index(
+        name="idx_job_event_due",
+        keys=[("event_due_at", ASCENDING), ("completed_at", ASCENDING)],
+        partial={_EVENT: True},
+    ),
+    Index(
         name="idx_job_cleanup",
         keys=[("cleanup_due", ASCENDING)],
         partial={"cleanup_due": {"$exists": True}},

@@ -4,7 +4,7 @@ from typing import Final
 
 import pymongo
 import trio
-from pymongo.errors import PyMongoError
+from pymongo.errors import OperationFailure, PyMongoError
 
 from fetcher.adapters.mongo.failures import DRIVER_FAILURES
 from fetcher.adapters.mongo.server import MongoServer
@@ -38,9 +38,17 @@ def mongodb_probe(server: MongoServer, *, tls: bool) -> Probe:
         try:
             await run_asyncio(ping)
         except DRIVER_FAILURES as error:
-            if isinstance(error, PyMongoError) and error.timeout:
-                return "timeout"
-            return safe_error_text(str(error)) or type(error).__name__
+            return _words(error)
         return None
 
     return Probe(name="mongodb", timeout_seconds=TIMEOUT_SECONDS, check=check)
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, PyMongoError) and error.timeout:
+        return "timeout"
+    text = str(error)
+    if isinstance(error, OperationFailure) and error.details:
+        # The exception's own text goes on with the server's whole answer.
+        text = str(error.details.get("errmsg") or text)
+    return safe_error_text(text) or type(error).__name__

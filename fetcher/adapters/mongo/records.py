@@ -1,5 +1,6 @@
 """The record store in MongoDB: opened, and closed again."""
 
+import warnings
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -92,18 +93,21 @@ def _checked_tls(uri: str, *, allow_plaintext: bool) -> bool:
 
 async def _new_client(uri: str, *, max_pool_size: int) -> AsyncMongoClient[Document]:
     async def make() -> AsyncMongoClient[Document]:
-        return AsyncMongoClient(
-            uri,
-            appname="fetcher",
-            serverSelectionTimeoutMS=SELECTION_MS,
-            connectTimeoutMS=CONNECT_MS,
-            heartbeatFrequencyMS=HEARTBEAT_MS,
-            maxPoolSize=max_pool_size,
-        )
+        with warnings.catch_warnings():
+            # The driver warns of a parameter that it will ignore, such as tls=perhaps.
+            warnings.simplefilter("error", UserWarning)
+            return AsyncMongoClient(
+                uri,
+                appname="fetcher",
+                serverSelectionTimeoutMS=SELECTION_MS,
+                connectTimeoutMS=CONNECT_MS,
+                heartbeatFrequencyMS=HEARTBEAT_MS,
+                maxPoolSize=max_pool_size,
+            )
 
     try:
         return await run_asyncio(make)
-    except (PyMongoError, ValueError, TypeError):
+    except (PyMongoError, ValueError, TypeError, UserWarning):
         # The driver's text may hold the address with its password; raised below, without it.
         pass
     raise StartRefused([BAD_ADDRESS])

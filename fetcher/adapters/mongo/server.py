@@ -123,6 +123,10 @@ class MongoServer:
 
         return await call_mongo(seconds + CROSSING_SLACK_SECONDS, crossing)
 
+    async def _reach(self) -> None:
+        with pymongo.timeout(OPERATION_SECONDS):
+            await self._ask_the_time()
+
     async def _ask_the_time(self) -> None:
         asked_at = self._clock.asking()
         answer = await self._database.command("hello", codec_options=self._database.codec_options)
@@ -149,6 +153,8 @@ class MongoServer:
         if trio.current_time() < self._not_before:
             raise PortUnavailable("the record store could not be prepared")
         try:
+            # The driver looks for a server as long as the deadline allows: first a short one.
+            await call_mongo(OPERATION_SECONDS + CROSSING_SLACK_SECONDS, self._reach)
             await call_mongo(PREPARATION_SECONDS, self._prepare, self._database)
         except PortUnavailable as failure:
             pause = REFUSED_SECONDS if isinstance(failure, IndexRefused) else SHARED_SECONDS
