@@ -32,12 +32,11 @@ def test_a_killed_workers_job_is_finished_by_another(
         locker.rollback()
         with cluster.worker("second"):
             job = api.wait_for_job(job_id)
-        assert job["status"] == "completed"
-        keys = object_keys(cluster, s3_client)
-        assert keys == [job["resultPath"]]
-        assert {event.header("ce-id") for event in cluster.events(1)} == {
-            f"fetcher.job.completed.{job_id}"
-        }
+            assert job["status"] == "completed"
+            assert {event.header("ce-id") for event in cluster.events(1)} == {
+                f"fetcher.job.completed.{job_id}"
+            }
+        assert object_keys(cluster, s3_client) == [job["resultPath"]]
 
 
 def object_keys(cluster: Cluster, s3_client: S3Client) -> list[str]:
