@@ -56,6 +56,7 @@ _STATEMENT_REASONS: Final = {
     "57P02": "shut_down",
     "57P03": "starting_up",
     "42501": "forbidden",
+    "25006": "forbidden",
     "40001": "conflict",
     "40P01": "conflict",
     "22021": INVALID_TEXT,

@@ -16,7 +16,8 @@ from psycopg.pq.abc import PGconn
 _PQERRORS_VERBOSE: Final = 2
 """``PGVerbosity`` in libpq-fe.h."""
 
-_CODE: Final = re.compile(rb":\s+([0-9A-Z]{5}):\s")
+_CODE: Final = re.compile(rb":  ([0-9A-Z]{5}): ")
+"""After the severity, which is in the server's language too (``pqBuildErrorMessage3``)."""
 
 
 def report_codes(pgconn: PGconn) -> None:

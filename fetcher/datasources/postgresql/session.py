@@ -36,8 +36,9 @@ _SETUP: Final = """SELECT set_config('TimeZone', 'UTC', false),
  set_config('lock_timeout', {lock}, false),
  set_config('idle_in_transaction_session_timeout', {statement}, false),
  current_setting('server_encoding')"""
-"""Spec datasources 12.2. ``extra_float_digits`` 3 also gives exact floats before version 12. Compiling
-a statement that runs once costs more than it saves: seconds, where arrays are unpacked."""
+"""Spec datasources 12.2. ``extra_float_digits`` 3 gives exact floats before version 12 too.
+Compiling a statement that runs once costs more than it saves: seconds, where arrays are unpacked.
+"""
 
 _OK: Final = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
 

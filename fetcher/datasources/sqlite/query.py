@@ -92,8 +92,11 @@ def _condition(column: ColumnSnapshot, predicate: Predicate) -> tuple[str, list[
             sign, end = ("<=", _bound(column, high)) if last is None else ("<", last)
             return f"({place} >= ? AND {place} {sign} ?)", [_bound(column, low), end]
         case Like(patterns):
-            parts = " OR ".join([f"{place} LIKE ? ESCAPE '\\'"] * len(patterns))
-            return f"({parts})", [_bound_text(pattern) for pattern in patterns]
+            # a chain of ORs would be deeper than SQLite's expressions may be
+            marks = ", ".join(["(?)"] * len(patterns))
+            match_one = f"{place} LIKE p.column1 ESCAPE '\\'"
+            text = f"EXISTS (SELECT 1 FROM (VALUES {marks}) AS p WHERE {match_one})"  # noqa: S608 - marks only
+            return text, [_bound_text(pattern) for pattern in patterns]
 
 
 def _membership(place: str, column: ColumnSnapshot, wanted: Membership) -> tuple[str, list[Bound]]:

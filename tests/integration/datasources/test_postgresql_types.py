@@ -1,6 +1,6 @@
 """Golden values: what each column type of PostgreSQL becomes (spec datasources 10.2, 19.8)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 
 import psycopg
@@ -164,7 +164,7 @@ GOLDEN: list[tuple[str, str, object, object]] = [
 
 
 @pytest.fixture
-def typed(postgres_database: Callable[[], SqlAddress]) -> Iterator[tuple[SqlAddress, Connection]]:
+def typed(postgres_database: Callable[[], SqlAddress]) -> tuple[SqlAddress, Connection]:
     """A table of one row with a column for each golden value, and a row of NULLs."""
     address = postgres_database()
     run_sql(
@@ -175,7 +175,7 @@ def typed(postgres_database: Callable[[], SqlAddress]) -> Iterator[tuple[SqlAddr
         "CREATE DOMAIN short AS varchar(10)",
         "CREATE DOMAIN short_text AS short",
     )
-    yield address, connection_to(address)
+    return address, connection_to(address)
 
 
 def _columns(count: int) -> list[str]:
@@ -298,7 +298,8 @@ async def test_other_encodings_come_out_as_utf8(postgres: SqlAddress) -> None:
     with psycopg.connect(postgres.conninfo, autocommit=True) as admin:
         admin.execute(
             sql.SQL(
-                "CREATE DATABASE {} TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'"
+                "CREATE DATABASE {} TEMPLATE template0 ENCODING 'LATIN1'"
+                " LC_COLLATE 'C' LC_CTYPE 'C'"
             ).format(sql.Identifier(name))
         )
         try:

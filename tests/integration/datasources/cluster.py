@@ -1,0 +1,180 @@
+"""A PostgreSQL server of a test's own: with passwords and TLS."""
+
+import datetime
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+OWNER = "fetcher_owner"
+START_SECONDS = 60
+
+_HBA = """
+local all all trust
+host all {owner} 127.0.0.1/32 trust
+hostssl all tls_only 127.0.0.1/32 trust
+hostssl all cert_only 127.0.0.1/32 cert
+host all plain,nobody,resting,crowded,"o'brien" 127.0.0.1/32 scram-sha-256
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """A certificate and its key as PEM text."""
+
+    cert: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Where it listens, and the certificate of who signed its own, which names ``localhost``."""
+
+    port: int
+    ca: str
+    client: Identity
+    """Signed by the same CA, for the user ``cert_only``."""
+    conninfo: str
+
+
+@contextmanager
+def running_cluster(folder: Path) -> Iterator[Cluster]:
+    """Make the server in ``folder`` and stop it at the end."""
+    bin_folder = _bin_folder()
+    folder.mkdir()
+    _give_to_server_user(folder)
+    data = folder / "data"
+    _run(bin_folder / "initdb", "-D", data, "-U", OWNER, "--auth=trust", "--no-sync", "-E", "UTF8")
+    ca, ca_key = _authority()
+    server = _issued(ca, ca_key, "localhost")
+    client = _issued(ca, ca_key, "cert_only")
+    port = _free_port()
+    ca_pem = _pem(ca)
+    for name, text in (
+        ("server.crt", server.cert),
+        ("server.key", server.key),
+        ("ca.crt", ca_pem),
+        ("pg_hba.conf", _HBA.format(owner=OWNER)),
+    ):
+        path = data / name
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o600)
+        _give_to_server_user(path)
+    with (data / "postgresql.conf").open("a", encoding="utf-8") as settings:
+        settings.write(
+            f"\nport = {port}\nlisten_addresses = '127.0.0.1'\nunix_socket_directories = ''\n"
+            "ssl = on\nssl_ca_file = 'ca.crt'\nfsync = off\nshared_buffers = '16MB'\n"
+        )
+    control = bin_folder / "pg_ctl"
+    _run(control, "-D", data, "-w", "-t", str(START_SECONDS), "-l", folder / "log", "start")
+    try:
+        yield Cluster(
+            port=port,
+            ca=ca_pem,
+            client=client,
+            conninfo=f"host=127.0.0.1 port={port} user={OWNER} dbname=postgres",
+        )
+    finally:
+        _run(control, "-D", data, "-w", "-m", "immediate", "stop")
+
+
+def _bin_folder() -> Path:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    beside_path = shutil.which("initdb")
+    if found:
+        return found[-1].parent
+    assert beside_path, "PostgreSQL's server programs are missing: run `make services`"
+    return Path(beside_path).parent
+
+
+def _server_user() -> str | None:
+    """PostgreSQL refuses to run as root; its package brings this user."""
+    return "postgres" if os.geteuid() == 0 else None
+
+
+def _give_to_server_user(path: Path) -> None:
+    if (user := _server_user()) is not None:
+        shutil.chown(path, user)
+
+
+def _run(*command: str | Path) -> None:
+    # the server inherits what pg_ctl has: a pipe would never end
+    subprocess.run(
+        list(map(str, command)),
+        check=True,
+        user=_server_user(),
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=START_SECONDS,
+    )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def authority_pem() -> str:
+    """The certificate of a CA that signed nothing here."""
+    return _pem(_authority()[0])
+
+
+def _authority() -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _name("test authority")
+    builder = _builder(name, name, key).add_extension(
+        x509.BasicConstraints(ca=True, path_length=0), critical=True
+    )
+    return builder.sign(key, hashes.SHA256()), key
+
+
+def _issued(ca: x509.Certificate, ca_key: ec.EllipticCurvePrivateKey, common_name: str) -> Identity:
+    key = ec.generate_private_key(ec.SECP256R1())
+    names = x509.SubjectAlternativeName([x509.DNSName(common_name.replace("_", "-"))])
+    certificate = (
+        _builder(_name(common_name), ca.subject, key)
+        .add_extension(names, critical=False)
+        .sign(ca_key, hashes.SHA256())
+    )
+    key_pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    return Identity(cert=_pem(certificate), key=key_pem.decode())
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+    )
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()
