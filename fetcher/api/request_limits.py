@@ -52,40 +52,65 @@ class RequestLimits:
             await self._app(scope, receive, send)
             return
         scope["path"] = _raw_path(scope)
+        incoming = _Incoming(receive)
         if _header_bytes(scope) > MAX_HEADER_BYTES:
             problem = framework_problem(431, "Request Header Fields Too Large")
-            await _refuse(problem, receive, send)
+            await _refuse(problem, incoming, send)
             return
         body = bytearray()
         try:
-            refusal = await self._read(scope, receive, body)
+            refusal = await self._read(scope, incoming, body)
             if refusal is None:
                 await self._app(scope, _Replay(bytes(body), receive), send)
             elif refusal is not _Refusal.GONE:
-                await _refuse(_PROBLEMS[refusal], receive, send)
+                await _refuse(_PROBLEMS[refusal], incoming, send)
         finally:
             self._held_bytes -= len(body)
 
-    async def _read(self, scope: HTTPScope, receive: Receive, body: bytearray) -> _Refusal | None:
+    async def _read(
+        self, scope: HTTPScope, incoming: "_Incoming", body: bytearray
+    ) -> _Refusal | None:
         """Fill ``body``, whose length is counted as held meanwhile."""
         declared = header(scope, b"content-length") or ""
         if declared.isdecimal() and int(declared[:20]) > MAX_BODY_BYTES:
             return _Refusal.TOO_LARGE
         with trio.move_on_after(self._body_seconds):
             while True:
-                event = await receive()
-                if event["type"] != "http.request":
+                chunk = await incoming.next()
+                if chunk is None:
                     return _Refusal.GONE
-                chunk = event["body"]
                 if len(body) + len(chunk) > MAX_BODY_BYTES:
                     return _Refusal.TOO_LARGE
                 if self._held_bytes + len(chunk) > MAX_HELD_BYTES:
                     return _Refusal.NO_ROOM
                 body += chunk
                 self._held_bytes += len(chunk)
-                if not event["more_body"]:
+                if incoming.is_complete:
                     return None
         return _Refusal.TOO_SLOW
+
+
+class _Incoming:
+    """The body as it comes."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.is_complete = False
+        """Nothing more will come: the body has ended, or the client is gone."""
+
+    async def next(self) -> bytes | None:
+        """The next piece, None where the client went away."""
+        event = await self._receive()
+        if event["type"] != "http.request":
+            self.is_complete = True
+            return None
+        self.is_complete = not event["more_body"]
+        return event["body"]
+
+    async def discard(self, discarded: trio.Event) -> None:
+        while not self.is_complete:
+            await self.next()
+        discarded.set()
 
 
 class _Replay:
@@ -102,7 +127,7 @@ class _Replay:
         return {"type": "http.request", "body": body, "more_body": False}
 
 
-async def _refuse(problem: Problem, receive: Receive, send: Send) -> None:
+async def _refuse(problem: Problem, incoming: _Incoming, send: Send) -> None:
     """Answer, take what still comes for a moment, close.
 
     The server's reader blocks when nobody takes what it read, so somebody takes it until the
@@ -110,22 +135,12 @@ async def _refuse(problem: Problem, receive: Receive, send: Send) -> None:
     """
     await send_problem(send, problem, more_headers={"connection": "close"})
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(_end_after_linger, send, finished := trio.Event())
-        await _discard(receive)
-        finished.set()
-
-
-async def _discard(receive: Receive) -> None:
-    while True:
-        event = await receive()
-        if event["type"] != "http.request" or not event["more_body"]:
-            return
-
-
-async def _end_after_linger(send: Send, finished: trio.Event) -> None:
-    with trio.move_on_after(LINGER_SECONDS):
-        await finished.wait()
-    await send_end(send)
+        discarded = trio.Event()
+        nursery.start_soon(incoming.discard, discarded)
+        with trio.move_on_after(LINGER_SECONDS):
+            await discarded.wait()
+        await send_end(send)
+        nursery.cancel_scope.cancel()
 
 
 def _raw_path(scope: HTTPScope) -> str:

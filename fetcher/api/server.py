@@ -1,9 +1,9 @@
 """Listens, and hands connections to hypercorn's HTTP implementation.
 
-Hypercorn's own serve() is not used, for three reasons that were found by reading it (0.18): an
-unexpected error of one connection ends the whole server, what it sends is shielded and unbounded
-(a client that stops reading holds a task, and the shutdown, for ever), and it has no limit on
-connections. Its connection class is used as it is.
+Hypercorn's own serve() is not used, for reasons that were found by reading it (0.18): an unexpected
+error of one connection ends the whole server, what it sends is shielded and unbounded (a client
+that stops reading holds a task, and the shutdown, for ever), and it has no limit on connections.
+Its connection class is used as it is.
 """
 
 import re
@@ -17,7 +17,14 @@ import trio
 from hypercorn.config import Config
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
-from hypercorn.typing import AppWrapper, ASGIFramework
+from hypercorn.typing import (
+    AppWrapper,
+    ASGIFramework,
+    ASGIReceiveCallable,
+    ASGISendCallable,
+    ASGISendEvent,
+    Scope,
+)
 from hypercorn.utils import wrap_app
 
 from fetcher.api.observation import crash_facts
@@ -119,7 +126,7 @@ class _HttpServer:
     """The connections of one server."""
 
     def __init__(self, app: ASGIFramework, limits: ServerLimits) -> None:
-        self._app: AppWrapper = wrap_app(app, 0, "asgi")
+        self._app: AppWrapper = wrap_app(_with_uncut_ends(app), 0, "asgi")
         self._limits = limits
         self._config = _hypercorn_config(limits)
         self._context = WorkerContext(None)
@@ -160,6 +167,25 @@ class _HttpServer:
         """Cut every connection: a send that is under way is shielded, but not from this."""
         for client in tuple(self._open):
             client.abort()
+
+
+def _with_uncut_ends(app: ASGIFramework) -> ASGIFramework:
+    """Shield the last send of an answer, in which hypercorn tidies the connection up.
+
+    On its way there it tells the application of the answer's end as a disconnect, upon which
+    quart-trio cancels the request, this send included: the connection would then neither be closed
+    nor get its idle deadline. The stream's own deadline bounds what is shielded.
+    """
+
+    async def uncut(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
+        async def send_uncut(event: ASGISendEvent) -> None:
+            is_end = event["type"] == "http.response.body" and not event.get("more_body", False)
+            with trio.CancelScope(shield=is_end):
+                await send(event)
+
+        await app(scope, receive, send_uncut)
+
+    return uncut
 
 
 def _hypercorn_config(limits: ServerLimits) -> Config:

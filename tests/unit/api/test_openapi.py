@@ -1,0 +1,168 @@
+"""The served document against the routes and the handlers' answers."""
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped] # it has no stubs
+from openapi_spec_validator import validate as validate_document
+
+from fetcher.api.services import HealthAnswer, ReadinessAnswer
+from fetcher.domain.jobs import FailureFacts, JobStatus, ResultFacts
+from fetcher.ports import ProbeResult, ProbeStatus
+from fetcher_engine import SchemaSnapshot, TableSnapshot
+from tests.unit.api.harness import (
+    CONNECTIONS,
+    JOBS,
+    START,
+    Answered,
+    Api,
+    a_body,
+    a_connection,
+    a_job,
+    a_request,
+    an_api,
+    end,
+)
+
+
+async def document_of(api: Api) -> dict[str, Any]:
+    answered = await api.get("/openapi.json")
+    assert answered.headers["Content-Type"] == "application/json"
+    document: dict[str, Any] = json.loads(answered.raw)
+    return document
+
+
+def assert_described(document: Mapping[str, Any], name: str, answered: Answered) -> None:
+    """The answer is one that the document has for its operation."""
+    operation = next(
+        operation
+        for methods in document["paths"].values()
+        for operation in methods.values()
+        if operation["operationId"] == name
+    )
+    responses = operation["responses"]
+    described = responses.get(str(answered.status), responses["default"])
+    media_type = answered.headers["Content-Type"].partition(";")[0]
+    schema = described["content"][media_type]["schema"]
+    if media_type == "application/json":
+        components = {"components": document["components"]}
+        Draft202012Validator(schema | components).validate(json.loads(answered.raw))
+    for header in described.get("headers", {}):
+        assert header in answered.headers
+
+
+async def test_document_is_valid_openapi_3_1() -> None:
+    document = await document_of(an_api())
+    assert document["openapi"] == "3.1.0"
+    validate_document(document)
+
+
+async def test_every_route_is_in_the_document_and_nothing_else() -> None:
+    api = an_api()
+    served = {
+        (method, rule.rule.replace("<", "{").replace(">", "}"))
+        for rule in api.app.url_map.iter_rules()
+        for method in rule.methods or ()
+        if method != "HEAD"
+    }
+    document = await document_of(api)
+    described = {
+        (method.upper(), path) for path, methods in document["paths"].items() for method in methods
+    }
+    assert described == served
+    assert ("POST", JOBS) in described
+
+
+async def test_path_parameters_are_described() -> None:
+    document = await document_of(an_api())
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            named = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}
+            assert named == ({"id"} if "{id}" in path else set())
+
+
+async def test_request_members_have_the_wire_s_names() -> None:
+    schemas = (await document_of(an_api()))["components"]["schemas"]
+    connection = schemas["CreateConnectionRequest"]["properties"]
+    assert {"configName", "databaseName", "schema", "userName", "ssl"} <= set(connection)
+    condition = schemas["ConditionRequest"]
+    assert {"in", "is_null", "between"} <= set(condition["properties"])
+    assert condition["additionalProperties"] is False
+    assert "additionalProperties" not in schemas["CreateJobRequest"]
+
+
+async def test_answers_of_connection_operations_are_as_described() -> None:
+    api = an_api()
+    document = await document_of(api)
+    full = a_body(metadata={"a": [1, None]}, schema="public", ssl={"mode": "require"})
+    created = await api.create(full)
+    connection_id = created.json["id"]
+    api.engines.source("sales_db").schema = SchemaSnapshot("", (TableSnapshot("t", ("a",)),))
+    assert_described(document, "create_connection", created)
+    for name, method, path, status in (
+        ("list_connections", "GET", CONNECTIONS, 200),
+        ("get_connection", "GET", f"{CONNECTIONS}/{connection_id}", 200),
+        ("test_connection", "POST", f"{CONNECTIONS}/{connection_id}/test", 200),
+        ("get_connection_schema", "GET", f"{CONNECTIONS}/{connection_id}/schema", 200),
+        ("get_connection", "GET", f"{CONNECTIONS}/{uuid.uuid4()}", 404),
+        ("list_connections", "GET", f"{CONNECTIONS}?limit=0", 400),
+    ):
+        answered = await api.call(method, path)
+        assert answered.status == status
+        assert_described(document, name, answered)
+    assert_described(document, "create_connection", await api.create(a_body(port=None)))
+
+
+async def test_answers_of_job_operations_are_as_described() -> None:
+    api = an_api()
+    document = await document_of(api)
+    await api.records.connections.insert(a_connection())
+    request = a_request(
+        filters={"sales_db": {"orders": {"id": {"in": [1, None]}}}}, options={"values": "natural"}
+    )
+    created = await api.ask(request)
+    repeated = await api.ask(request)
+    assert (created.status, repeated.status) == (202, 200)
+    assert_described(document, "create_job", created)
+    assert_described(document, "create_job", repeated)
+    shown = await api.get(f"{JOBS}/{created.json['jobId']}")
+    assert_described(document, "get_job", shown)
+    assert_described(document, "create_job", await api.ask({}))
+
+
+@pytest.mark.parametrize("status", [JobStatus.COMPLETED, JobStatus.FAILED])
+async def test_answers_for_ended_jobs_are_as_described(status: JobStatus) -> None:
+    api = an_api()
+    job = a_job(
+        result=ResultFacts(path="p", hmac="h", size_bytes=1, row_count=1, key_version="1"),
+        failure=FailureFacts(message="m", code="c") if status is JobStatus.FAILED else None,
+        created_at=START,
+    )
+    await api.records.jobs.insert(job)
+    await end(api, job, status)
+    answered = await api.get(f"{JOBS}/{job.id}")
+    assert "completedAt" in answered.json
+    assert_described(await document_of(api), "get_job", answered)
+
+
+async def test_answers_of_system_routes_are_as_described() -> None:
+    down = ProbeResult(status=ProbeStatus.DOWN, error="timeout", tls=False)
+    for api in (
+        an_api(),
+        an_api(
+            health=HealthAnswer(self_probe_passed=False),
+            readiness=ReadinessAnswer(draining=False, checks={"mongodb": down}),
+        ),
+    ):
+        document = await document_of(api)
+        for name, path in (
+            ("health", "/health"),
+            ("readiness", "/readyz"),
+            ("metrics", "/metrics"),
+            ("version", "/version"),
+            ("openapi", "/openapi.json"),
+        ):
+            assert_described(document, name, await api.get(path))
