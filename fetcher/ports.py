@@ -189,7 +189,8 @@ class ObjectCleanup(Protocol):
 
     async def find_due(self, *, limit: int) -> list[tuple[JobId, tuple[str, ...]]]: ...
 
-    async def clear(self, job_id: JobId) -> None: ...
+    async def clear(self, job_id: JobId, keys: Sequence[str]) -> None:
+        """These are deleted; what was noted since they were found stays noted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +238,7 @@ class RejectReason(StrEnum):
     BAD_SIGNATURE = "bad_signature"
     MALFORMED = "malformed"
     UNKNOWN_JOB = "unknown_job"
+    UNREADABLE_JOB = "unreadable_job"
     WRONG_TENANT = "wrong_tenant"
 
 

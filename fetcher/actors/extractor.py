@@ -18,7 +18,7 @@ from fetcher.actors.messages import (
 )
 from fetcher.actors.metrics import ActorMetrics
 from fetcher.domain.backoff import full_jitter
-from fetcher.domain.errors import PortError
+from fetcher.domain.errors import PortError, PortUnavailable
 from fetcher.domain.jobs import (
     Claimed,
     ClaimRefusal,
@@ -100,7 +100,12 @@ class Extractor:
                 order.reply.set(await self._work(order))
 
     async def _work(self, order: ExtractOrder) -> Settlement:
-        claim = await self._claim(order)
+        try:
+            claim = await self._claim(order)
+        except PortError as failure:
+            # Not an outage: the record itself cannot be read, and no waiting mends that.
+            log.error("job_unreadable", code=failure.code)
+            return Settlement.REJECT_UNREADABLE
         if claim is None:
             return Settlement.REQUEUE
         if isinstance(claim, ClaimRefusal):
@@ -173,7 +178,11 @@ class Extractor:
         async def finish() -> FinishAnswer:
             return await self._leases.finish(claim.lease, outcome)
 
-        answer = await self._asked_until_answered(finish, within_seconds=self._lease_seconds)
+        try:
+            answer = await self._asked_until_answered(finish, within_seconds=self._lease_seconds)
+        except PortError as failure:
+            log.error("outcome_not_storable", code=failure.code)
+            answer = None
         if answer is FinishAnswer.CANCEL_REQUESTED:
             return await self._finish(claim, self._job_run.cancelled(claim.job))
         if answer is FinishAnswer.WRITTEN:
@@ -206,14 +215,17 @@ class Extractor:
     async def _asked_until_answered(
         self, question: Callable[[], Awaitable[T]], *, within_seconds: float
     ) -> T | None:
-        """Ask the record store again while it is away; None when the time is over."""
+        """Ask the record store again while it is away; None when the time is over.
+
+        Raise what is no outage: it would be the same at the next try.
+        """
         give_up_at = trio.current_time() + within_seconds
         tries = 0
         while trio.current_time() < give_up_at:
             try:
                 with trio.fail_after(min(STORE_SECONDS, within_seconds)):
                     return await question()
-            except (PortError, trio.TooSlowError) as failure:
+            except (PortUnavailable, trio.TooSlowError) as failure:
                 log.warning("record_store_failed", failure=type(failure).__name__, tries=tries)
             await trio.sleep(full_jitter(tries, base_seconds=0.25, cap_seconds=10.0))
             tries += 1

@@ -16,6 +16,10 @@ from fetcher.ports import Deliveries, Delivery, RejectReason, WorkConsumer
 
 log = structlog.get_logger(__name__)
 
+REJECTIONS = {
+    Settlement.REJECT_UNKNOWN: RejectReason.UNKNOWN_JOB,
+    Settlement.REJECT_UNREADABLE: RejectReason.UNREADABLE_JOB,
+}
 STEADY_SECONDS = 60.0
 """A consumer that held this long starts the back-off anew."""
 
@@ -128,7 +132,7 @@ class Intake:
         elif settlement is Settlement.REQUEUE:
             await delivery.requeue()
         else:
-            await self._reject(delivery, RejectReason.UNKNOWN_JOB)
+            await self._reject(delivery, REJECTIONS[settlement])
 
     async def _reject(self, delivery: Delivery, reason: RejectReason) -> None:
         log.warning("delivery_rejected", reason=reason.value)

@@ -29,6 +29,7 @@ class Settlement(StrEnum):
 
     ACK = "ack"
     REJECT_UNKNOWN = "reject_unknown"
+    REJECT_UNREADABLE = "reject_unreadable"
     REQUEUE = "requeue"
 
 

@@ -8,7 +8,7 @@ import trio
 from fetcher.actors.channels import Channel
 from fetcher.actors.messages import DispatchHint, RelayHint
 from fetcher.actors.metrics import ActorMetrics
-from fetcher.domain.errors import PortError
+from fetcher.domain.errors import PortError, PortUnavailable
 from fetcher.domain.jobs import Job, JobStatus, TerminalOutcome
 from fetcher.ports import ExpiredLeases, ObjectCleanup, ObjectStore
 
@@ -63,15 +63,24 @@ class Reaper:
     async def _reap(self) -> int:
         jobs = await self._expired.find_expired(limit=BATCH)
         for job in jobs:
-            if job.cancel_requested is not None:
-                await self._finish(job, JobStatus.CANCELLED)
-            elif job.takeovers >= MAX_TAKEOVERS:
-                await self._finish(job, JobStatus.FAILED)
-            elif await self._expired.requeue(job):
-                log.warning("lease_ran_out", job_id=str(job.id), owner=job.lease_owner)
-                self._metrics.reaped.labels(outcome="requeued").inc()
-                self._dispatch_hints.offer(DispatchHint(job.id))
+            try:
+                await self._take_back(job)
+            except PortUnavailable:
+                raise
+            except PortError as failure:
+                # One record that cannot be written must not keep the others waiting.
+                log.error("job_not_taken_back", job_id=str(job.id), code=failure.code)
         return len(jobs)
+
+    async def _take_back(self, job: Job) -> None:
+        if job.cancel_requested is not None:
+            await self._finish(job, JobStatus.CANCELLED)
+        elif job.takeovers >= MAX_TAKEOVERS:
+            await self._finish(job, JobStatus.FAILED)
+        elif await self._expired.requeue(job):
+            log.warning("lease_ran_out", job_id=str(job.id), owner=job.lease_owner)
+            self._metrics.reaped.labels(outcome="requeued").inc()
+            self._dispatch_hints.offer(DispatchHint(job.id))
 
     async def _finish(self, job: Job, status: JobStatus) -> None:
         if await self._expired.finish(job, self._outcome_of(job, status)):
@@ -83,5 +92,5 @@ class Reaper:
         for job_id, keys in await self._cleanup.find_due(limit=BATCH):
             for key in keys:
                 await self._objects.delete(key)
-            await self._cleanup.clear(job_id)
+            await self._cleanup.clear(job_id, keys)
             log.info("left_objects_deleted", job_id=str(job_id), count=len(keys))

@@ -166,9 +166,9 @@ class MemoryCleanup:
         )
         return [(job_id, keys) for _, job_id, keys in found[:limit]]
 
-    async def clear(self, job_id: JobId) -> None:
+    async def clear(self, job_id: JobId, keys: Sequence[str]) -> None:
         await trio.lowlevel.checkpoint()
         entry = self._state.jobs.get(job_id)
         if entry is not None:
-            entry.left_keys = ()
-            entry.cleanup_due = None
+            entry.left_keys = tuple(key for key in entry.left_keys if key not in keys)
+            entry.cleanup_due = entry.cleanup_due if entry.left_keys else None

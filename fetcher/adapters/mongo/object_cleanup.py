@@ -39,11 +39,14 @@ class MongoObjectCleanup:
 
         return await self._server.run(find)
 
-    async def clear(self, job_id: JobId) -> None:
+    async def clear(self, job_id: JobId, keys: Sequence[str]) -> None:
         async def clear(turn: Turn) -> None:
-            await turn.jobs.update_one(
-                id_filter(job_id), {"$unset": {"cleanup_due": "", "cleanup_keys": ""}}
-            )
+            deleted = {"$pull": {"cleanup_keys": {"$in": list(keys)}}}
+            await turn.jobs.update_one(id_filter(job_id), deleted)
+            # Its own write: a key noted in between keeps the note.
+            nothing_left = {**id_filter(job_id), "cleanup_keys": []}
+            no_note = {"$unset": {"cleanup_due": "", "cleanup_keys": ""}}
+            await turn.jobs.update_one(nothing_left, no_note)
 
         await self._server.run(clear)
 

@@ -24,10 +24,9 @@ class SqliteCleanup:
 
     async def note(self, job_id: JobId, keys: Sequence[str]) -> None:
         def note(session: Session) -> None:
-            row = session.row("SELECT cleanup_keys FROM job WHERE id = :id", id=job_id.bytes)
-            if row is None:
+            noted = _noted(session, job_id)
+            if noted is None:
                 return
-            noted = _keys(row[_COLUMN]) if row[_COLUMN] is not None else ()
             together = dumps(list(dict.fromkeys((*noted, *keys))))
             session.change(_NOTE, {"id": job_id.bytes, "keys": together, "now": session.now_ms})
 
@@ -41,8 +40,28 @@ class SqliteCleanup:
 
         return await self._database.read(find)
 
-    async def clear(self, job_id: JobId) -> None:
-        await self._database.write(lambda session: session.change(_CLEAR, {"id": job_id.bytes}))
+    async def clear(self, job_id: JobId, keys: Sequence[str]) -> None:
+        def clear(session: Session) -> None:
+            noted = _noted(session, job_id)
+            if noted is None:
+                return
+            left = [key for key in noted if key not in keys]
+            if left:
+                session.change(
+                    _NOTE, {"id": job_id.bytes, "keys": dumps(left), "now": session.now_ms}
+                )
+            else:
+                session.change(_CLEAR, {"id": job_id.bytes})
+
+        await self._database.write(clear)
+
+
+def _noted(session: Session, job_id: JobId) -> tuple[str, ...] | None:
+    """None where there is no such job."""
+    row = session.row("SELECT cleanup_keys FROM job WHERE id = :id", id=job_id.bytes)
+    if row is None:
+        return None
+    return _keys(row[_COLUMN]) if row[_COLUMN] is not None else ()
 
 
 def _keys(text: str) -> tuple[str, ...]:

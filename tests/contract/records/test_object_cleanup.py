@@ -10,7 +10,7 @@ async def test_noted_keys_are_due_until_they_are_cleared(store: RecordStore) -> 
     await store.cleanup.note(job.id, ["a/1.json", "a/1.2.json"])
     assert await store.cleanup.find_due(limit=9) == [(job.id, ("a/1.json", "a/1.2.json"))]
     assert await store.cleanup.find_due(limit=9) == [(job.id, ("a/1.json", "a/1.2.json"))]
-    await store.cleanup.clear(job.id)
+    await store.cleanup.clear(job.id, ["a/1.json", "a/1.2.json"])
     assert await store.cleanup.find_due(limit=9) == []
 
 
@@ -28,15 +28,25 @@ async def test_note_changes_nothing_else_of_the_job(store: RecordStore) -> None:
     job = await ended(store, completed())
     await store.cleanup.note(job.id, ["1.json"])
     assert await read(store, job) == job
-    await store.cleanup.clear(job.id)
+    await store.cleanup.clear(job.id, ["1.json"])
     assert await read(store, job) == job
+
+
+async def test_a_key_that_was_noted_since_stays_noted(store: RecordStore) -> None:
+    """A second lost attempt notes its object while the first one's is being deleted."""
+    job = await inserted(store)
+    await store.cleanup.note(job.id, ["1.json"])
+    ((_, found),) = await store.cleanup.find_due(limit=9)
+    await store.cleanup.note(job.id, ["1.2.json"])
+    await store.cleanup.clear(job.id, found)
+    assert await store.cleanup.find_due(limit=9) == [(job.id, ("1.2.json",))]
 
 
 async def test_no_keys_and_unknown_jobs_leave_no_note(store: RecordStore) -> None:
     job = await inserted(store)
     await store.cleanup.note(job.id, [])
     await store.cleanup.note(new_job_id(), ["1.json"])
-    await store.cleanup.clear(new_job_id())
+    await store.cleanup.clear(new_job_id(), ["1.json"])
     assert await store.cleanup.find_due(limit=9) == []
 
 
@@ -46,7 +56,7 @@ async def test_limit_counts_jobs(store: RecordStore) -> None:
         await store.cleanup.note(job.id, [f"{job.id}.json", f"{job.id}.2.json"])
     found = await store.cleanup.find_due(limit=2)
     assert len(found) == 2
-    for job_id, _ in found:
-        await store.cleanup.clear(job_id)
+    for job_id, keys in found:
+        await store.cleanup.clear(job_id, keys)
     rest = await store.cleanup.find_due(limit=9)
     assert {job_id for job_id, _ in found + rest} == {job.id for job in jobs}

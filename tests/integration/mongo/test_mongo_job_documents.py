@@ -360,7 +360,7 @@ async def test_left_objects_are_noted_once_each_with_the_first_time(
     assert document["cleanup_keys"] == ["a", "b", "c"]
     assert document["cleanup_due"] == first
     assert await records.cleanup.find_due(limit=1) == [(job.id, ("a", "b", "c"))]
-    await records.cleanup.clear(job.id)
+    await records.cleanup.clear(job.id, ["a", "b", "c"])
     assert "cleanup_due" not in only_document(raw)
 
 

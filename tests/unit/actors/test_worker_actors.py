@@ -13,7 +13,7 @@ from fetcher.actors.intake import Intake
 from fetcher.actors.lease_keeper import LeaseKeeper, LeaseTimes
 from fetcher.actors.messages import DispatchHint, RelayHint
 from fetcher.actors.reaper import Reaper
-from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.errors import PortUnavailable, RecordCorrupt
 from fetcher.domain.ids import new_job_id
 from fetcher.domain.jobs import (
     CancelAnswer,
@@ -289,6 +289,47 @@ async def test_a_delivery_is_held_while_the_record_store_is_away(
         await trio.sleep(30)
         assert delivery.settled == ["ack"]
         assert await bench.status_of(job) is JobStatus.COMPLETED
+
+
+async def test_a_record_that_cannot_be_read_goes_to_the_dead_letters_at_once(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    class Corrupt:
+        async def claim(self, *_: object, **__: object) -> None:
+            await trio.lowlevel.checkpoint()
+            raise RecordCorrupt("job: status")
+
+    bench.records = replace(bench.records, leases=Corrupt())  # type: ignore[arg-type] # what is asked
+    consumer = FakeConsumer()
+    delivery = FakeDelivery(body=str(new_job_id()).encode())
+    consumer.put(delivery)
+    async with Worker(bench, FakeJobRun(), consumer).running():
+        await trio.sleep(1)
+        assert delivery.settled == ["reject unreadable_job"]
+
+
+async def test_one_record_that_cannot_be_written_keeps_no_other_waiting(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    first, second = await bench.insert(a_job(), a_job())
+    for job in (first, second):
+        await bench.records.leases.claim(job.id, owner="dead", lease_seconds=1)
+    expired = bench.records.expired
+
+    class OneIsCorrupt:
+        find_expired = expired.find_expired
+
+        async def requeue(self, job: Job) -> bool:
+            if job.id == first.id:
+                raise RecordCorrupt("job: mapped_fields")
+            return await expired.requeue(job)
+
+    bench.records = replace(bench.records, expired=OneIsCorrupt())  # type: ignore[arg-type] # what is asked
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(a_reaper(bench).run)
+        await trio.sleep(10)
+        assert await bench.status_of(second) is JobStatus.PENDING
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_delivery_held_for_half_of_the_ack_timeout_is_put_back(
