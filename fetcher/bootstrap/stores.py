@@ -8,13 +8,12 @@ import structlog
 
 from fetcher.adapters.local.data_folder import DataFolder
 from fetcher.adapters.local.object_folder import open_object_folder
-from fetcher.adapters.mongo.address import compose_uri
 from fetcher.adapters.mongo.records import open_mongo_records
 from fetcher.adapters.s3.location import S3Location
 from fetcher.adapters.s3.store import open_s3
 from fetcher.adapters.sqlite.records import open_sqlite_records
 from fetcher.ports import ObjectStore, Probe, RecordStore
-from fetcher.settings import Settings
+from fetcher.settings import Settings, mongo_uri
 
 log = structlog.get_logger(__name__)
 
@@ -46,26 +45,12 @@ async def open_record_store(
             yield OpenRecords(records=store, probe=store.probe)
         return
     async with open_mongo_records(
-        mongo_address(settings),
+        mongo_uri(settings),
         settings.mongo_name.lower(),
         allow_plaintext=settings.allow_insecure_tls,
         max_pool_size=settings.mongo_max_pool_size,
     ) as records:
         yield OpenRecords(records=records, probe=records.probe)
-
-
-def mongo_address(settings: Settings) -> str:
-    whole = settings.mongo_uri.get_secret_value()
-    if "://" in whole:
-        return whole
-    return compose_uri(
-        scheme=whole or "mongodb",
-        host=settings.mongo_host,
-        port=int(settings.mongo_port) if settings.mongo_port else None,
-        user=settings.mongo_user,
-        password=settings.mongo_password.get_secret_value(),
-        parameters=settings.mongo_parameters,
-    )
 
 
 @asynccontextmanager

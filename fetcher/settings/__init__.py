@@ -6,7 +6,7 @@ A text that is no number or no boolean stops the start. A secret may come from a
 
 from fetcher.settings.loading import SECRET_NAMES, SettingsRefused, load_settings
 from fetcher.settings.model import DeploymentMode, Role, Settings
-from fetcher.settings.rules import mongo_uses_tls
+from fetcher.settings.rules import mongo_uri
 
 __all__ = [
     "SECRET_NAMES",
@@ -15,5 +15,5 @@ __all__ = [
     "Settings",
     "SettingsRefused",
     "load_settings",
-    "mongo_uses_tls",
+    "mongo_uri",
 ]

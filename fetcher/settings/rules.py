@@ -5,6 +5,7 @@ import binascii
 from collections.abc import Mapping
 
 from fetcher.settings.model import DeploymentMode, Role, Settings
+from fetcher.settings.mongo_address import AddressInvalid, compose_uri, uses_tls
 
 LOG_LEVELS = ("debug", "info", "warn", "error", "dpanic", "panic", "fatal")
 LOG_ENCODINGS = ("json", "console")
@@ -77,8 +78,11 @@ def _embedded_rules(settings: Settings, role: Role) -> list[str]:
             f"{name}: required with --role={role.value}: embedded parts need --role=all"
             for name in missing
         ]
-    if not settings.record_store_is_embedded and not settings.mongo_name:
-        problems.append("MONGO_NAME: required with MongoDB")
+    if not settings.record_store_is_embedded:
+        if not settings.mongo_name:
+            problems.append("MONGO_NAME: required with MongoDB")
+        if settings.mongo_port and not settings.mongo_port.isdigit():
+            problems.append("MONGO_PORT: must be a port number")
     return problems
 
 
@@ -162,19 +166,26 @@ def _tls_rules(settings: Settings) -> list[str]:
     return problems
 
 
+def mongo_uri(settings: Settings) -> str:
+    """The whole address: as it was given, or composed from its parts."""
+    whole = settings.mongo_uri.get_secret_value()
+    if "://" in whole:
+        return whole
+    return compose_uri(
+        scheme=whole or "mongodb",
+        host=settings.mongo_host,
+        port=int(settings.mongo_port) if settings.mongo_port.isdigit() else None,
+        user=settings.mongo_user,
+        password=settings.mongo_password.get_secret_value(),
+        parameters=settings.mongo_parameters,
+    )
+
+
 def mongo_uses_tls(settings: Settings) -> bool:
-    """Detection of spec configuration 4.1: only real parameters count, an explicit no wins."""
-    uri = settings.mongo_uri.get_secret_value()
-    query = uri.partition("?")[2] if "://" in uri else settings.mongo_parameters.lstrip("?")
-    scheme = uri.partition("://")[0].lower()
-    words: dict[str, str] = {}
-    for pair in query.split("&"):
-        name, _, value = pair.partition("=")
-        if name in ("tls", "ssl") and value:
-            words.setdefault(name, value.lower())
-    if any(value in ("false", "0") for value in words.values()):
+    try:
+        return uses_tls(mongo_uri(settings))
+    except AddressInvalid:
         return False
-    return any(value in ("true", "1") for value in words.values()) or scheme == "mongodb+srv"
 
 
 def _timing_rules(settings: Settings, role: Role) -> list[str]:

@@ -14,7 +14,6 @@ from pymongo.errors import PyMongoError
 from pymongo.read_concern import ReadConcern
 from pymongo.write_concern import WriteConcern
 
-from fetcher.adapters.mongo.address import AddressInvalid, uses_tls
 from fetcher.adapters.mongo.connection_records import MongoConnectionRecords
 from fetcher.adapters.mongo.dispatch_outbox import MongoDispatchOutbox
 from fetcher.adapters.mongo.document_fields import Document
@@ -28,6 +27,7 @@ from fetcher.adapters.mongo.server import Database, MongoServer
 from fetcher.bridge import asyncio_context, run_asyncio
 from fetcher.domain.errors import StartRefused
 from fetcher.ports import Probe, RecordStore
+from fetcher.settings.mongo_address import AddressInvalid, uses_tls
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fetcher.adapters.mongo.address import AddressInvalid, compose_uri, uses_tls
+from fetcher.settings.mongo_address import AddressInvalid, compose_uri, uses_tls
 
 
 @pytest.mark.parametrize(
