@@ -33,13 +33,19 @@ class RequestEngines:
         requested: MappedFields | None = None,
     ) -> Engine:
         """No I/O. ``requested`` decides which tables discovery reads."""
-        scope = RequestScope(options=options, requested=requested)
         return Engine(
-            SourceRegistry(self._settings, self._sessions, scope),
+            self.registry_for(options, requested),
             connection_store=ResolvedConnectionStore(connections),
             limits=self._settings.limits,
             concurrency=self._concurrency,
         )
+
+    def registry_for(
+        self, options: JobOptions, requested: MappedFields | None = None
+    ) -> SourceRegistry:
+        """The connectors' factories alone, for whoever wants no Engine."""
+        scope = RequestScope(options=options, requested=requested)
+        return SourceRegistry(self._settings, self._sessions, scope)
 
 
 @asynccontextmanager

@@ -1,0 +1,190 @@
+"""One measurement in a process of its own: ``python -m benchmarks.postgresql_measures NAME``.
+
+Prints one JSON object: rows, seconds, CPU seconds of this process, peak memory and what it was
+before the work began.
+"""
+
+import hashlib
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+import trio
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from psycopg.rows import dict_row
+
+from benchmarks.postgresql_table import COLUMNS, TABLE, conninfo, server
+from fetcher.adapters.local.object_folder import open_object_folder
+from fetcher.adapters.s3.location import S3Location
+from fetcher.adapters.s3.store import open_s3
+from fetcher.bridge import open_asyncio
+from fetcher.crypto.sealer import ResultSealer
+from fetcher.datasources.engines import RequestEngines, SourceSettings, open_source_engines
+from fetcher.datasources.registry import descriptor_of
+from fetcher.domain.connections import Connection, SourceType
+from fetcher.domain.ids import new_connection_id
+from fetcher.domain.jobs import JobOptions
+from fetcher.ports import ObjectStore
+from fetcher_engine import EncodedBatch, ExtractionRequest, Limits, StreamRequest, TenantContext
+
+TENANT: Final = TenantContext.new("default")
+KEY: Final = bytes(range(32))
+LIMIT_BYTES: Final = 2 * 1024**3
+
+
+def connection(schema: str | None = None) -> Connection:
+    address = server()
+    now = datetime.now(UTC)
+    return Connection(
+        id=new_connection_id(),
+        config_name="src",
+        type=SourceType.POSTGRESQL,
+        host=address["host"],
+        port=int(address["port"]),
+        database_name="fetcher_src_bench",
+        username=address["user"],
+        password_encrypted=address.get("password", ""),
+        encryption_key_version="1",
+        created_at=now,
+        updated_at=now,
+        schema=schema,
+    )
+
+
+def settings() -> SourceSettings:
+    return SourceSettings(
+        reveal=lambda record: record.password_encrypted,
+        limits=Limits(max_result_bytes=LIMIT_BYTES).merged_over_defaults(),
+    )
+
+
+async def drain_connector(engines: RequestEngines) -> int:
+    """The connector alone: its batches are counted and dropped."""
+    record = connection()
+    registry = engines.registry_for(JobOptions(), {"src": {TABLE: COLUMNS}})
+    factory = registry.connector(record.type)
+    assert factory is not None
+    connector = factory.build(descriptor_of(record))
+    rows = 0
+    try:
+        await connector.test_connection()
+        request = StreamRequest(config_name="src", tables={TABLE: COLUMNS})
+        stream = await connector.open_stream(request)
+        while (batch := await stream.next_batch()) is not None:
+            rows += batch.row_count if isinstance(batch, EncodedBatch) else len(batch.rows)
+    finally:
+        await connector.close()
+    return rows
+
+
+async def to_store(engines: RequestEngines, store: ObjectStore) -> int:
+    """A job's whole way: connector, Engine, seal, store; as a worker goes it."""
+    engine = engines.engine_for([connection()], JobOptions(), {"src": {TABLE: COLUMNS}})
+    request = ExtractionRequest(mapped_fields={"src": {TABLE: COLUMNS}})
+    plan = await engine.plan_extraction(TENANT, request)
+    sealer = ResultSealer(storage_key=KEY, hmac_key=KEY)
+    async with store.upload("external-data/bench.json") as upload:
+
+        async def write(chunk: bytes | memoryview) -> None:
+            await upload.write(sealer.feed(chunk))
+
+        summary = await engine.stream_extraction(plan, write)
+        await upload.write(sealer.finish())
+        await upload.complete()
+    await store.delete("external-data/bench.json")
+    return summary.row_count
+
+
+async def measure_connector() -> int:
+    async with open_source_engines(settings()) as engines:
+        return await drain_connector(engines)
+
+
+async def measure_folder() -> int:
+    with tempfile.TemporaryDirectory(prefix="fetcher-bench-") as folder:
+        async with (
+            open_source_engines(settings()) as engines,
+            open_object_folder(Path(folder) / "objects") as store,
+        ):
+            return await to_store(engines, store)
+
+
+async def measure_s3() -> int:
+    location = S3Location(
+        endpoint=os.environ["FETCHER_BENCH_S3_ENDPOINT"],
+        bucket=os.environ.get("FETCHER_BENCH_S3_BUCKET", "fetcher-bench"),
+        access_key_id=os.environ.get("FETCHER_BENCH_S3_ACCESS_KEY", "fetcher-bench"),
+        secret_key=os.environ.get("FETCHER_BENCH_S3_SECRET_KEY", "fetcher-bench"),
+        path_style=True,
+    )
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(open_asyncio(lambda _: None))
+        engines = await stack.enter_async_context(open_source_engines(settings()))
+        store = await stack.enter_async_context(open_s3(location))
+        return await to_store(engines, store)
+
+
+async def measure_schema() -> int:
+    """A schema of 5 000 tables discovered through the Engine; rows are tables here."""
+    async with open_source_engines(settings()) as engines:
+        engine = engines.engine_for([connection("wide")], JobOptions())
+        return len((await engine.discover_schema(TENANT, "src")).tables)
+
+
+async def measure_usual() -> int:
+    """How such a thing is usually written: rows as dictionaries, one text, one ciphertext."""
+    return await trio.to_thread.run_sync(_usual)
+
+
+def _usual() -> int:
+    with psycopg.connect(conninfo(), row_factory=dict_row) as database:
+        rows: list[dict[str, Any]] = database.execute(f"SELECT * FROM {TABLE}".encode()).fetchall()
+    text = json.dumps({"src": {TABLE: rows}}, default=str).encode()
+    digest = hashlib.sha256(text).hexdigest()
+    sealed = AESGCM(KEY).encrypt(os.urandom(12), text, None)
+    with tempfile.TemporaryDirectory(prefix="fetcher-bench-") as folder:
+        (Path(folder) / digest).write_bytes(sealed)
+    return len(rows)
+
+
+MEASURES: Final[dict[str, Callable[[], Awaitable[int]]]] = {
+    "connector": measure_connector,
+    "sealed_to_folder": measure_folder,
+    "sealed_to_s3": measure_s3,
+    "schema": measure_schema,
+    "usual": measure_usual,
+}
+
+
+def main(name: str) -> None:
+    before = _peak_mib()
+    cpu = time.process_time()
+    started = time.perf_counter()
+    rows = trio.run(partial(MEASURES[name]))
+    seconds = time.perf_counter() - started
+    found = {
+        "rows": rows,
+        "seconds": round(seconds, 3),
+        "cpu_seconds": round(time.process_time() - cpu, 2),
+        "peak_mib": _peak_mib(),
+        "peak_before_mib": before,
+    }
+    print(json.dumps(found))
+
+
+def _peak_mib() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
