@@ -140,7 +140,7 @@ class _HttpServer:
         client = _ClientStream(stream, send_seconds=self._limits.send_seconds)
         self._open.add(client)
         try:
-            await TCPServer(
+            await _Connection(
                 self._app,
                 self._config,
                 self._context,
@@ -167,6 +167,14 @@ class _HttpServer:
         """Cut every connection: a send that is under way is shielded, but not from this."""
         for client in tuple(self._open):
             client.abort()
+
+
+class _Connection(TCPServer):
+    """Hypercorn's connection, which would wait out its idle deadline after the client has left."""
+
+    async def _read_data(self) -> None:
+        await super()._read_data()
+        await self.idle_task.stop()
 
 
 def _with_uncut_ends(app: ASGIFramework) -> ASGIFramework:

@@ -1,0 +1,116 @@
+"""Whatever is sent, the answer is one of ours: spec rest-api 17.7."""
+
+from urllib.parse import quote
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from fetcher.domain.json_text import dumps
+from tests.unit.api.asgi_client import a_scope, answer_of
+from tests.unit.api.harness import CONNECTIONS, JOBS, Answered, a_body, a_connection, an_api
+
+TEXT = st.text(max_size=20)
+SCALARS = st.none() | st.booleans() | st.integers() | st.decimals(allow_nan=False) | TEXT
+FINITE = SCALARS.filter(lambda value: "Infinity" not in str(value))
+JSON = st.recursive(
+    FINITE,
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(TEXT, below, max_size=3),
+    max_leaves=10,
+)
+OPERATORS = st.sampled_from(["eq", "in", "between", "like", "gt", "is_null", "equals", "EQ"])
+NAMES = st.sampled_from(["sales_db", "orders", "a.b", " ", "", "x" * 1000]) | TEXT
+CONDITIONS = st.dictionaries(OPERATORS, st.lists(FINITE, max_size=3) | JSON, max_size=2)
+TREES = st.dictionaries(NAMES, st.dictionaries(NAMES, st.dictionaries(NAMES, CONDITIONS)))
+MAPPED = st.dictionaries(NAMES, st.dictionaries(NAMES, st.lists(NAMES, max_size=3), max_size=3))
+
+
+@given(body=st.binary(max_size=200) | JSON.map(lambda value: dumps(value).encode()))
+@example(body=b'{"metadata":{"source":"\\ud800"}}')
+@example(body=b'{"port":1e999}')
+async def test_any_body_of_create_is_answered_without_a_500(body: bytes) -> None:
+    api = an_api()
+    headers = [(b"content-type", b"application/json"), (b"x-product-name", b"acme")]
+    talk, _ = await answer_of(
+        api.app, a_scope("POST", CONNECTIONS.encode(), headers=headers), [body]
+    )
+    assert talk.status in (201, 400, 409)
+
+
+@given(
+    changed=st.dictionaries(st.sampled_from(sorted(a_body())), JSON, max_size=2),
+    password=st.text(min_size=8, max_size=20).filter(lambda text: "\ud800" not in text),
+)
+async def test_no_answer_to_create_holds_the_password(
+    changed: dict[str, object], password: str
+) -> None:
+    answered = await an_api().create(a_body() | changed | {"password": f"canary{password}"})
+    assert answered.status in (201, 400, 409)
+    assert b"canary" not in answered.raw
+
+
+@given(body=JSON)
+async def test_any_json_as_a_job_is_answered_without_a_500(body: object) -> None:
+    answered = await an_api().call(
+        "POST", JOBS, headers={"Content-Type": "application/json"}, data=dumps(body).encode()
+    )
+    assert answered.status == 400
+
+
+@given(mapped=MAPPED | JSON, filters=TREES | JSON, options=JSON, metadata=JSON)
+async def test_any_members_of_a_job_are_answered_without_a_500(
+    mapped: object, filters: object, options: object, metadata: object
+) -> None:
+    api = an_api()
+    await api.records.connections.insert(a_connection())
+    data = {"mappedFields": mapped, "filters": filters, "options": options}
+    for told in (metadata, {"source": "acme-reports"}):
+        answered = await api.ask({"dataRequest": data, "metadata": told})
+        assert answered.status in (200, 202, 400)
+
+
+@given(filters=TREES, fields=st.lists(NAMES, min_size=1, max_size=3))
+async def test_filters_are_stored_whole_or_refused(
+    filters: dict[str, object], fields: list[str]
+) -> None:
+    api = an_api()
+    await api.records.connections.insert(a_connection())
+    sales = {"sales_db": filters.get("sales_db", {})}
+    request = {"mappedFields": {"sales_db": {"orders": fields}}, "filters": sales}
+    answered = await api.ask({"dataRequest": request, "metadata": {"source": "acme-reports"}})
+    if answered.status == 202:
+        shown = await api.get(answered.headers["Location"])
+        kept = shown.json.get("filters", {}).get("sales_db", {})
+        asked = {table: below for table, below in dict(sales["sales_db"]).items() if below}  # type: ignore[call-overload] # a mapping by construction
+        assert {t: set(f) for t, f in kept.items()} == {t: set(f) for t, f in asked.items()}
+
+
+@given(
+    parameters=st.dictionaries(
+        st.sampled_from(
+            ["limit", "page", "sortOrder", "startDate", "endDate", "cursor", "type", "host"]
+        )
+        | TEXT.map(lambda text: f"metadata.{text}"),
+        TEXT | st.integers().map(str) | st.dates().map(str),
+        max_size=4,
+    )
+)
+async def test_any_query_is_answered_by_a_page_or_refused(parameters: dict[str, str]) -> None:
+    query = "&".join(f"{quote(name)}={quote(value)}" for name, value in parameters.items())
+    answered = await _get(f"{CONNECTIONS}", query)
+    assert answered.status in (200, 400)
+    if answered.status == 200:
+        assert 1 <= answered.json["limit"] <= 100
+        assert answered.json["page"] >= 1
+
+
+@given(text=st.text(alphabet="0123456789abcdefABCDEF-{}urn:id", max_size=46) | st.uuids().map(str))
+async def test_any_id_is_read_or_refused(text: str) -> None:
+    answered = await _get(f"{JOBS}/{quote(text, safe='{}:')}")
+    assert answered.status in ((404, 405) if text in ("", ".", "..") else (400, 404))
+
+
+async def _get(path: str, query: str = "") -> Answered:
+    scope = a_scope("GET", path.encode(), query=query.encode())
+    talk, body = await answer_of(an_api().app, scope)
+    headers = {name.decode(): value.decode() for name, value in talk.headers}
+    return Answered(talk.status or 0, headers, body)  # type: ignore[arg-type] # read by name only
