@@ -19,6 +19,7 @@ def all_rules(settings: Settings, role: Role, environment: Mapping[str, str]) ->
         *_key_rules(settings),
         *_address_rules(settings),
         *_log_rules(settings),
+        *_broker_rules(settings),
         *_embedded_rules(settings, role),
         *_streaming_rules(settings, role, environment),
         *_storage_rules(settings),
@@ -48,6 +49,17 @@ def _address_rules(settings: Settings) -> list[str]:
     if not colon or not port.isdigit() or int(port) > 65535:
         return ["SERVER_ADDRESS: must be host:port or :port"]
     return []
+
+
+def _broker_rules(settings: Settings) -> list[str]:
+    """A blank user or password is refused: the client library would try ``guest`` instead."""
+    if settings.queue_is_embedded:
+        return []
+    given = {
+        "RABBITMQ_DEFAULT_USER": settings.rabbitmq_default_user,
+        "RABBITMQ_DEFAULT_PASS": settings.rabbitmq_default_pass.get_secret_value(),
+    }
+    return [f"{name}: required with RabbitMQ" for name, value in given.items() if not value]
 
 
 def _log_rules(settings: Settings) -> list[str]:

@@ -14,6 +14,8 @@ WORKER = {
     "MONGO_HOST": "mongo.test",
     "MONGO_NAME": "fetcher-db",
     "RABBITMQ_HOST": "rabbit.test",
+    "RABBITMQ_DEFAULT_USER": "fetcher",
+    "RABBITMQ_DEFAULT_PASS": "s3cret",
     "RABBITMQ_JOB_EVENTS_EXCHANGE": "fetcher.job.events",
     "STREAMING_ENABLED": "true",
     "STREAMING_CLOUDEVENTS_SOURCE": "//acme.fetcher/worker-1",
@@ -132,6 +134,14 @@ def test_a_worker_needs_streaming_its_source_and_its_exchange() -> None:
         "STREAMING_CLOUDEVENTS_SOURCE",
     ]
     assert load(Role.MANAGER, **environment).rabbitmq_host == "rabbit.test"
+
+
+def test_the_broker_needs_a_user_and_a_password() -> None:
+    environment = {**WORKER, "RABBITMQ_DEFAULT_USER": "", "RABBITMQ_DEFAULT_PASS": ""}
+    assert refusals(environment, Role.MANAGER) == [
+        "RABBITMQ_DEFAULT_USER: required with RabbitMQ",
+        "RABBITMQ_DEFAULT_PASS: required with RabbitMQ",
+    ]
 
 
 def test_explicitly_switched_off_streaming_stops_the_embedded_start_too() -> None:
