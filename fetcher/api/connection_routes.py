@@ -17,7 +17,7 @@ from fetcher.api.product_header import HEADER, optional_product, required_produc
 from fetcher.api.routing import Parameter, Route, Success, answer
 from fetcher.api.services import ApiServices
 from fetcher.commands.connection_test import ConnectionTest
-from fetcher.commands.create_connection import CreateConnection
+from fetcher.commands.create_connection import CreateConnection, NewConnection
 from fetcher.domain.errors import FetcherError
 from fetcher.queries.get_connection import get_connection
 from fetcher.queries.get_connection_schema import GetConnectionSchema
@@ -57,10 +57,8 @@ class ConnectionRoutes:
 
     async def create(self) -> Response:
         product_name = required_product(request)
-        payload = await read_payload(request, CreateConnectionRequest)
-        if payload.is_empty:
-            raise FetcherError("FET-0001", "Invalid payload", "empty request body")
-        connection = await self._create(payload.to_command(), product_name=product_name)
+        new = await read_payload(request, CreateConnectionRequest, _new_connection)
+        connection = await self._create(new, product_name=product_name)
         location = {"Location": f"{ROOT}/{connection.id}"}
         return answer(ConnectionAnswer.of(connection), 201, headers=location)
 
@@ -81,6 +79,12 @@ class ConnectionRoutes:
     async def schema(self, id: str) -> Response:  # noqa: A002 - the route template's name
         found = await self._schema(connection_id(id), tenant=request_tenant())
         return answer(ConnectionSchemaAnswer.of(found.connection, found.snapshot))
+
+
+def _new_connection(payload: CreateConnectionRequest) -> NewConnection:
+    if payload.is_empty:
+        raise FetcherError("FET-0001", "Invalid payload", "empty request body")
+    return payload.to_command()
 
 
 def connection_routes(services: ApiServices) -> list[Route]:

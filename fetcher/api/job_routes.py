@@ -1,5 +1,6 @@
 """``/v1/fetcher`` (spec rest-api 9; events: design section 8)."""
 
+import trio
 from quart import Response, request
 
 from fetcher.api.asgi import request_id_of
@@ -13,9 +14,14 @@ from fetcher.api.routing import Parameter, Route, Success, answer
 from fetcher.api.services import ApiServices
 from fetcher.commands.create_job import CreateJob, JobRules
 from fetcher.commands.preflight import Preflight
+from fetcher.domain.jobs import Job
 from fetcher.queries.get_job import get_job
 
 ROOT = "/v1/fetcher"
+INLINE_VALUES = 5000
+"""A job with more filter values than these is written out in a thread."""
+
+_writers = trio.CapacityLimiter(2)
 
 
 class JobRoutes:
@@ -42,15 +48,22 @@ class JobRoutes:
         )
 
     async def create(self) -> Response:
-        payload = await read_payload(request, CreateJobRequest)
-        order = payload.to_command(request_id=request_id_of(request.scope))
-        created = await self._create(order, tenant=request_tenant())
+        request_id = request_id_of(request.scope)
+        judged = await read_payload(
+            request,
+            CreateJobRequest,
+            lambda payload: self._create.judge(payload.to_command(request_id=request_id)),
+        )
+        created = await self._create(judged, tenant=request_tenant())
         status = 202 if created.is_new else 200
         location = {"Location": f"{ROOT}/{created.job.id}"}
         return answer(CreateJobAnswer.of(created), status, headers=location)
 
     async def get(self, id: str) -> Response:  # noqa: A002 - the route template's name
-        return answer(JobAnswer.of(await get_job(self._jobs, job_id(id))))
+        job = await get_job(self._jobs, job_id(id))
+        if _count_of_values(job) <= INLINE_VALUES:
+            return answer(JobAnswer.of(job))
+        return await trio.to_thread.run_sync(lambda: answer(JobAnswer.of(job)), limiter=_writers)
 
     async def events(self) -> Response:
         return await self._streams.open(
@@ -58,6 +71,16 @@ class JobRoutes:
             product_name=optional_product(request),
             head_only=request.method == "HEAD",
         )
+
+
+def _count_of_values(job: Job) -> int:
+    return sum(
+        len(values)
+        for tables in job.filters.values()
+        for fields in tables.values()
+        for condition in fields.values()
+        for values in condition.values()
+    )
 
 
 def job_routes(services: ApiServices) -> list[Route]:

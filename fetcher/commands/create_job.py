@@ -28,6 +28,12 @@ class CreatedJob:
     """False: the request is a repeat, and this is the job it made before."""
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedOrder:
+    asked: CheckedOrder
+    request_hash: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRules:
     """What the host's settings say about new jobs."""
@@ -60,16 +66,24 @@ class CreateJob:
         self._now = now
         self._rules = rules
 
-    async def __call__(self, order: JobOrder, *, tenant: TenantContext) -> CreatedJob:
-        """Raise a FetcherError with the code of spec 9.2's first failing step.
+    def judge(self, order: JobOrder) -> JudgedOrder:
+        """What can be said of a request without a look outside: pure, and safe in a thread.
 
-        Once the job is being stored, the caller's cancellation waits for the store's answer: a
-        client that goes away leaves either a job that will be dispatched, or none.
+        Raise a FetcherError with the code of spec 9.2's first failing step among 2 to 6.
         """
         asked = checked(
             order, ceilings=self._rules.ceilings, options_enabled=self._rules.options_enabled
         )
         digest = request_hash(asked.requested_fields, asked.filters, asked.metadata, asked.options)
+        return JudgedOrder(asked, digest)
+
+    async def __call__(self, judged: JudgedOrder, *, tenant: TenantContext) -> CreatedJob:
+        """Raise a FetcherError with the code of spec 9.2's first failing step from 7 on.
+
+        Once the job is being stored, the caller's cancellation waits for the store's answer: a
+        client that goes away leaves either a job that will be dispatched, or none.
+        """
+        asked, digest = judged.asked, judged.request_hash
         repeated = await self._jobs.find_latest_by_hash(
             digest, within_seconds=DUPLICATE_WINDOW_SECONDS
         )

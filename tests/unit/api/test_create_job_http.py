@@ -1,10 +1,14 @@
 """POST /v1/fetcher: spec rest-api 17.5 and case 22, with the design's changes."""
 
+import threading
+from typing import Any
+
 import pytest
 from trio.testing import MockClock
 
 from fetcher.api.services import HttpSettings
 from fetcher.domain.json_values import JsonValue
+from fetcher.domain.request_hash import request_hash
 from fetcher_engine import SourceFailure, Stage
 from tests.unit.api.harness import JOBS, a_connection, a_request, an_api, an_api_with, stored
 
@@ -268,3 +272,25 @@ async def test_preflight_can_be_switched_off() -> None:
     api.engines.source("sales_db").test_error = SourceFailure(Stage.AUTH, "auth")
     assert (await api.ask(a_request())).status == 202
     assert api.engines.asked == []
+
+
+async def test_large_request_is_judged_and_shown_beside_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """4 MiB of filters take a second to hash, in which nobody else would be served."""
+    threads: list[int] = []
+
+    def noted_hash(*parts: Any) -> str:
+        threads.append(threading.get_ident())
+        return request_hash(*parts)
+
+    monkeypatch.setattr("fetcher.commands.create_job.request_hash", noted_hash)
+    api = await an_api_with()
+    values: JsonValue = list(range(10**9, 10**9 + 10_000))
+    filters: JsonValue = {"sales_db": {"orders": {"id": {"in": values}}}}
+    created = await api.ask(a_request(filters=filters))
+    assert created.status == 202
+    shown = await api.get(created.headers["Location"])
+    assert shown.json["filters"] == filters
+    await api.ask(a_request())
+    assert [thread == threading.get_ident() for thread in threads] == [False, True]

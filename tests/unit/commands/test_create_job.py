@@ -58,6 +58,10 @@ def an_order() -> JobOrder:
     )
 
 
+async def run(use_case: CreateJob) -> None:
+    await use_case(use_case.judge(an_order()), tenant=TENANT)
+
+
 async def test_client_that_goes_away_during_the_insert_leaves_a_hinted_job(
     autojump_clock: MockClock,
 ) -> None:
@@ -65,7 +69,7 @@ async def test_client_that_goes_away_during_the_insert_leaves_a_hinted_job(
     async with trio.open_nursery() as nursery:
 
         async def request() -> None:
-            await a_use_case(jobs, hints)(an_order(), tenant=TENANT)
+            await run(a_use_case(jobs, hints))
 
         nursery.start_soon(request)
         await jobs.inserting.wait()
@@ -80,7 +84,7 @@ async def test_client_that_goes_away_before_the_insert_leaves_nothing(
     jobs, hints = SlowJobs(0), list[JobId]()
     with trio.CancelScope() as scope:
         scope.cancel()
-        await a_use_case(jobs, hints)(an_order(), tenant=TENANT)
+        await run(a_use_case(jobs, hints))
     assert scope.cancelled_caught
     assert (jobs.inserted, hints) == ([], [])
 
@@ -89,6 +93,6 @@ async def test_record_store_that_never_answers_is_given_up(autojump_clock: MockC
     jobs, hints = SlowJobs(10_000), list[JobId]()
     began = trio.current_time()
     with pytest.raises(PortUnavailable):
-        await a_use_case(jobs, hints)(an_order(), tenant=TENANT)
+        await run(a_use_case(jobs, hints))
     assert trio.current_time() - began == pytest.approx(INSERT_SECONDS)
     assert hints == []
