@@ -8,10 +8,8 @@ import base64
 import binascii
 import ipaddress
 import re
-from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from fetcher.domain.connections import SourceType
 from fetcher.domain.json_text import dumps
 from fetcher.domain.json_values import JsonObject
 
@@ -21,16 +19,6 @@ PORTS = range(1, 65536)
 
 INTERNAL_CONFIG_NAMES = frozenset({"midaz_onboarding", "midaz_transaction", "plugin_crm"})
 """Reserved for internal data sources (spec 13): a stored connection would be shadowed for ever."""
-
-TLS_MODES: Mapping[SourceType, tuple[str, ...]] = {
-    SourceType.POSTGRESQL: ("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
-    SourceType.MYSQL: ("false", "true", "skip-verify", "preferred"),
-    SourceType.MONGODB: ("disable", "false", "true", "enable", "insecure"),
-    SourceType.SQL_SERVER: ("disable", "false", "true", "strict"),
-    SourceType.ORACLE: ("disable", "false", "true", "enable", "verify", "skip-verify"),
-    SourceType.SQLITE: (),
-}
-VERIFYING_TLS_MODES = frozenset({"verify-ca", "verify-full", "verify", "strict"})
 
 MAX_NAME_CHARACTERS = 255
 MAX_PASSWORD_CHARACTERS = 1024

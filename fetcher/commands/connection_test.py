@@ -7,6 +7,7 @@ import trio
 from fetcher.domain.errors import ConnectionNotFound, RateLimited
 from fetcher.domain.ids import ConnectionId
 from fetcher.domain.jobs import JobOptions
+from fetcher.domain.tls_modes import refuse_stored_tls_mode
 from fetcher.ports import ConnectionRecords, SourceEngines, TestLimiter
 from fetcher_engine import EngineError, ErrorCategory, TenantContext
 
@@ -36,6 +37,7 @@ class ConnectionTest:
         connection = await self._connections.get(connection_id)
         if connection is None:
             raise ConnectionNotFound(connection_id)
+        refuse_stored_tls_mode(connection)
         engine = self._sources.engine_for([connection], JobOptions())
         started = trio.current_time()
         with trio.move_on_after(OPEN_SECONDS) as scope:

@@ -10,6 +10,7 @@ from fetcher.domain.errors import DuplicateConfigName, FetcherError
 from fetcher.domain.ids import new_connection_id
 from fetcher.domain.json_values import JsonObject
 from fetcher.domain.times import cut_to_milliseconds
+from fetcher.domain.tls_modes import TLS_MODES, VERIFYING_TLS_MODES
 from fetcher.ports import ConnectionRecords, PasswordCipher, UtcNow
 
 
@@ -144,7 +145,7 @@ def _missing_parts(connection: Connection, new: NewConnection) -> Found:
     if new.tls is not None and new.tls.is_given:
         if not new.tls.mode:
             yield "ssl.mode", "is required"
-        if new.tls.mode in rules.VERIFYING_TLS_MODES and not new.tls.ca:
+        if new.tls.mode in VERIFYING_TLS_MODES and not new.tls.ca:
             yield "ssl.ca", "is required by a mode that verifies"
 
 
@@ -180,7 +181,7 @@ def _invalid_tls(connection: Connection) -> Found:
     tls = connection.tls
     if tls is None:
         return
-    modes = rules.TLS_MODES[connection.type]
+    modes = TLS_MODES[connection.type]
     if tls.mode not in modes:
         known = ", ".join(f'"{mode}"' for mode in sorted(modes)) or "none"
         yield "ssl.mode", f"FET-0413 - not a mode of {connection.type} (valid modes: {known})"

@@ -10,6 +10,7 @@ from fetcher.domain.connections import Connection
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.ids import ConnectionId
 from fetcher.domain.jobs import JobOptions
+from fetcher.domain.tls_modes import refuse_stored_tls_mode
 from fetcher.ports import SourceEngines
 from fetcher_engine import Engine, EngineError, TenantContext
 
@@ -30,10 +31,13 @@ class Preflight:
         self._well_since: OrderedDict[tuple[ConnectionId, datetime], float] = OrderedDict()
 
     async def check(self, connections: Sequence[Connection], *, tenant: TenantContext) -> None:
-        """Raise ``FET-1040`` for the first by name that is down, or was not reached in time."""
+        """Raise ``FET-1040`` for the first by name that is down, or was not reached in time, and
+        ``FET-0413`` for one that must not be opened as it is."""
         untested = [c for c in connections if not self._was_well(c)]
         if not untested:
             return
+        for connection in untested:
+            refuse_stored_tls_mode(connection)
         engine = self._sources.engine_for(untested, JobOptions())
         places = trio.Semaphore(AT_ONCE)
         outcomes: dict[ConnectionId, EngineError | None] = {}

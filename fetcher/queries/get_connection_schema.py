@@ -8,6 +8,7 @@ from fetcher.domain.connections import Connection
 from fetcher.domain.errors import ConnectionNotFound, RateLimited
 from fetcher.domain.ids import ConnectionId
 from fetcher.domain.jobs import JobOptions
+from fetcher.domain.tls_modes import refuse_stored_tls_mode
 from fetcher.ports import ConnectionRecords, SourceEngines, TestLimiter
 from fetcher_engine import EngineError, ErrorCategory, SchemaSnapshot, TenantContext
 
@@ -39,6 +40,7 @@ class GetConnectionSchema:
         connection = await self._connections.get(connection_id)
         if connection is None:
             raise ConnectionNotFound(connection_id)
+        refuse_stored_tls_mode(connection)
         engine = self._sources.engine_for([connection], JobOptions())
         with trio.move_on_after(DISCOVERY_SECONDS):
             snapshot = await engine.discover_schema_fresh(tenant, connection.config_name)

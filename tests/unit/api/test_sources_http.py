@@ -6,9 +6,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from fetcher.domain.connections import TlsSettings
 from fetcher.domain.ids import new_connection_id
 from fetcher_engine import SchemaSnapshot, SourceFailure, Stage, TableSnapshot
-from tests.unit.api.harness import CONNECTIONS, Answered, Api, a_connection, an_api
+from tests.unit.api.harness import CONNECTIONS, Answered, Api, a_connection, a_request, an_api
 
 
 async def an_api_with_connection() -> tuple[Api, str]:
@@ -176,3 +177,17 @@ async def test_schema_has_a_limit_of_its_own(autojump_clock: MockClock) -> None:
     statuses = [(await schema_of(api, connection_id)).status for _ in range(11)]
     assert statuses == [200] * 10 + [429]
     assert (await try_out(api, connection_id)).status == 200
+
+
+async def test_stored_mode_of_another_type_is_refused_when_it_is_opened() -> None:
+    """Spec 7.4: records of the reference may hold one."""
+    api = an_api()
+    connection = a_connection(tls=TlsSettings(mode="skip-verify", ca="x"))
+    await api.records.connections.insert(connection)
+    for answered in (
+        await try_out(api, str(connection.id)),
+        await schema_of(api, str(connection.id)),
+        await api.ask(a_request()),
+    ):
+        assert answered.problem == (400, "FET-0413", "Invalid SSL Mode")
+    assert api.engines.asked == []
