@@ -115,7 +115,7 @@ class TerminalOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRecord:
-    """One attempt in the job's history; ``code`` is a failure's code, ``ended_at`` None while it runs."""
+    """One line of the job's history; ``ended_at`` is None while the attempt runs."""
 
     attempt: int
     owner: str
