@@ -101,12 +101,13 @@ class CopyReader:
             await self._skip_header(rows)
         take = self._session.pgconn.get_copy_data
         gathered = 0
-        ended = False
+        looked = ended = False
         while gathered < self._batch_bytes and not ended:
             try:
                 while (found := take(1))[0] > _FRAME_BYTES and gathered < self._batch_bytes:
                     rows.append(found[1][_FRAME_BYTES:])
                     gathered += found[0]
+                    looked = False
             except psycopg.Error:
                 found = (_LOST, memoryview(b""))
             size, data = found
@@ -114,9 +115,14 @@ class CopyReader:
                 rows.append(data[_FRAME_BYTES:])
             elif size > 0:
                 self._trailer_seen = bytes(data) == _TRAILER
+            elif size == 0 and not looked:
+                # libpq's buffer is small: often the socket has the next rows already
+                self._session.take_input(Stage.ROWS, table=self._query.name)
+                looked = True
             elif size == 0:
                 await self._session.wait_for_input(Stage.ROWS, table=self._query.name)
                 waiting.deadline = trio.current_time() + NO_PROGRESS_SECONDS
+                looked = False
             elif size == _LOST:
                 raise self._failure(RESET)
             else:

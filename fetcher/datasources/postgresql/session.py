@@ -32,12 +32,14 @@ _SETUP: Final = """SELECT set_config('TimeZone', 'UTC', false),
  set_config('standard_conforming_strings', 'on', false),
  set_config('search_path', '', false),
  set_config('jit', 'off', false),
+ set_config('max_parallel_workers_per_gather', '0', false),
  set_config('statement_timeout', {statement}, false),
  set_config('lock_timeout', {lock}, false),
  set_config('idle_in_transaction_session_timeout', {statement}, false),
  current_setting('server_encoding')"""
 """Spec datasources 12.2. ``extra_float_digits`` 3 gives exact floats before version 12 too.
 Compiling a statement that runs once costs more than it saves: seconds, where arrays are unpacked.
+One process a query is what we take of somebody else's server, and rows keep the order of a scan.
 """
 
 _OK: Final = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
@@ -102,6 +104,17 @@ class Session:
         """Wait until the server has sent more, and let libpq take it."""
         try:
             await trio.lowlevel.wait_readable(self.pgconn.socket)
+        except psycopg.Error:
+            lost = True
+        else:
+            lost = False
+        if lost:
+            raise SourceFailure(stage, RESET, table=table)
+        self.take_input(stage, table=table)
+
+    def take_input(self, stage: Stage, *, table: str | None = None) -> None:
+        """Let libpq take what lies in the socket: at most its buffer, perhaps nothing."""
+        try:
             self.pgconn.consume_input()
         except psycopg.Error:
             lost = True
@@ -137,7 +150,7 @@ class Session:
             lock=sql.Literal(_milliseconds(lock_seconds)),
         )
         result = await self.execute(setup, Stage.SESSION)
-        self.server_encoding = (result.get_value(0, 10) or b"").decode()
+        self.server_encoding = (result.get_value(0, 11) or b"").decode()
         # our statements hold quoted values: these two decide how the server reads them
         strings = self.pgconn.parameter_status(b"standard_conforming_strings")
         encoding = self.pgconn.parameter_status(b"client_encoding")
