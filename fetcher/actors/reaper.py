@@ -1,6 +1,6 @@
 """Takes back the jobs of workers that are gone, and deletes what lost attempts left."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import structlog
 import trio
@@ -23,7 +23,8 @@ class Reaper:
     """Every 5 s: a lease that ran out sends its job back to pending, or ends it.
 
     A job that was asked to stop ends as cancelled; one whose lease runs out after three takeovers
-    fails. ``outcome_of`` builds the terminal state with its event.
+    fails. ``outcome_of`` builds the terminal state with its event, ``keys_of`` tells which objects
+    and unfinished uploads the attempts of such a job may have left.
     """
 
     name = "reaper"
@@ -35,6 +36,7 @@ class Reaper:
         cleanup: ObjectCleanup,
         objects: ObjectStore,
         outcome_of: Callable[[Job, JobStatus], TerminalOutcome],
+        keys_of: Callable[[Job], Sequence[str]],
         dispatch_hints: Channel[DispatchHint],
         relay_hints: Channel[RelayHint],
         metrics: ActorMetrics,
@@ -44,6 +46,7 @@ class Reaper:
         self._cleanup = cleanup
         self._objects = objects
         self._outcome_of = outcome_of
+        self._keys_of = keys_of
         self._dispatch_hints = dispatch_hints
         self._relay_hints = relay_hints
         self._metrics = metrics
@@ -61,16 +64,19 @@ class Reaper:
             await trio.sleep(self._reap_seconds)
 
     async def _reap(self) -> int:
+        """How many of a batch were dealt with: a full batch means that there may be more."""
         jobs = await self._expired.find_expired(limit=BATCH)
+        done = 0
         for job in jobs:
             try:
                 await self._take_back(job)
+                done += 1
             except PortUnavailable:
                 raise
             except PortError as failure:
                 # One record that cannot be written must not keep the others waiting.
                 log.error("job_not_taken_back", job_id=str(job.id), code=failure.code)
-        return len(jobs)
+        return done
 
     async def _take_back(self, job: Job) -> None:
         if job.cancel_requested is not None:
@@ -87,6 +93,8 @@ class Reaper:
             log.warning("lease_ran_out", job_id=str(job.id), outcome=status.value)
             self._metrics.reaped.labels(outcome=status.value).inc()
             self._relay_hints.offer(RelayHint(job.id))
+            # After the write: before it, the owner may be back and complete one of them.
+            await self._cleanup.note(job.id, self._keys_of(job))
 
     async def _delete_left_objects(self) -> None:
         for job_id, keys in await self._cleanup.find_due(limit=BATCH):

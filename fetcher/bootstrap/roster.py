@@ -211,6 +211,7 @@ class Roster:
             cleanup=adapters.records.cleanup,
             objects=adapters.objects,
             outcome_of=outcome_of,
+            keys_of=job_run.keys,
             dispatch_hints=self._dispatch_hints,
             relay_hints=self._relay_hints,
             metrics=self.metrics,

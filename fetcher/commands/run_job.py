@@ -117,8 +117,12 @@ class RunJob:
 
     async def tidy(self, job: Job, *, keep_attempt: int | None) -> None:
         """Delete the objects of all attempts but the one to keep; what fails is noted."""
-        attempts = [n for n in range(1, job.attempt + 1) if n != keep_attempt]
-        await self._delete(job, [self._key(job, n) for n in attempts])
+        kept = None if keep_attempt is None else self._key(job, keep_attempt)
+        await self._delete(job, [key for key in self.keys(job) if key != kept])
+
+    def keys(self, job: Job) -> list[str]:
+        """Where the attempts so far may have left an object or an unfinished upload."""
+        return [self._key(job, attempt) for attempt in range(1, job.attempt + 1)]
 
     async def discard(self, job: Job, lease: Lease) -> None:
         await self._delete(job, [self._key(job, lease.attempt)])

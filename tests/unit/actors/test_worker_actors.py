@@ -418,6 +418,20 @@ async def test_a_job_that_outlives_the_wait_is_released_and_put_back(
         assert delivery.settled == ["requeue"]
 
 
+class Objects:
+    """A bucket that remembers what was deleted."""
+
+    def __init__(self, *, away_until: float = 0) -> None:
+        self.deleted: list[str] = []
+        self._away_until = away_until
+
+    async def delete(self, key: str) -> None:
+        await trio.lowlevel.checkpoint()
+        if trio.current_time() < self._away_until:
+            raise PortUnavailable("bucket away")
+        self.deleted.append(key)
+
+
 def a_reaper(bench: Bench, objects: object = None) -> Reaper:
     def outcome_of(job: Job, status: JobStatus) -> TerminalOutcome:
         return an_outcome(status, job)
@@ -427,6 +441,7 @@ def a_reaper(bench: Bench, objects: object = None) -> Reaper:
         cleanup=bench.records.cleanup,
         objects=objects,  # type: ignore[arg-type] # unused unless the test gives one
         outcome_of=outcome_of,
+        keys_of=lambda job: [f"external-data/{job.id}.{n + 1}.json" for n in range(job.attempt)],
         dispatch_hints=bench.dispatch_hints,
         relay_hints=bench.relay_hints,
         metrics=bench.metrics,
@@ -454,9 +469,10 @@ async def test_the_job_of_a_dead_worker_is_pending_again_after_its_lease(
 async def test_a_job_fails_when_its_lease_runs_out_after_three_takeovers(
     autojump_clock: trio.testing.MockClock, bench: Bench
 ) -> None:
+    objects = Objects()
     [job] = await bench.insert(a_job())
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(a_reaper(bench).run)
+        nursery.start_soon(a_reaper(bench, objects).run)
         for _ in range(4):
             claim = await bench.records.leases.claim(job.id, owner="dies", lease_seconds=1)
             assert isinstance(claim, Claimed)
@@ -466,6 +482,7 @@ async def test_a_job_fails_when_its_lease_runs_out_after_three_takeovers(
         assert stored.status is JobStatus.FAILED
         assert stored.takeovers == 3
         assert stored.attempt == 4
+        assert objects.deleted == [f"external-data/{job.id}.{n}.json" for n in (1, 2, 3, 4)]
         assert bench.relay_hints.receive_waiting(limit=5) == [RelayHint(job.id)]
         nursery.cancel_scope.cancel()
 
@@ -476,27 +493,19 @@ async def test_an_expired_job_that_was_asked_to_stop_ends_as_cancelled(
     [job] = await bench.insert(a_job())
     await bench.records.leases.claim(job.id, owner="dead", lease_seconds=60)
     await bench.records.jobs.request_cancel(job.id, an_outcome(JobStatus.CANCELLED, job).event)
+    objects = Objects()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(a_reaper(bench).run)
+        nursery.start_soon(a_reaper(bench, objects).run)
         await trio.sleep(70)
         assert await bench.status_of(job) is JobStatus.CANCELLED
+        assert objects.deleted == [f"external-data/{job.id}.1.json"]
         nursery.cancel_scope.cancel()
 
 
 async def test_left_objects_are_deleted_once_the_store_is_back(
     autojump_clock: trio.testing.MockClock, bench: Bench
 ) -> None:
-    class Objects:
-        def __init__(self) -> None:
-            self.deleted: list[str] = []
-
-        async def delete(self, key: str) -> None:
-            await trio.lowlevel.checkpoint()
-            if trio.current_time() < 30:
-                raise PortUnavailable("bucket away")
-            self.deleted.append(key)
-
-    objects = Objects()
+    objects = Objects(away_until=30)
     [job] = await bench.insert(a_job())
     await bench.records.cleanup.note(job.id, ["external-data/a.json", "external-data/a.2.json"])
     async with trio.open_nursery() as nursery:
