@@ -149,7 +149,8 @@ class SqliteDatabase:
 
     async def close(self) -> None:
         """Idempotent; never raises."""
-        await trio.to_thread.run_sync(self._connection.close, limiter=_THREADS)
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(self._connection.close, limiter=_THREADS)
 
     def _should_stop(self) -> bool:
         return self._stop or time.monotonic() > self._give_up_at
