@@ -31,11 +31,6 @@ class FakeBacklog:
         return self.ready
 
 
-@pytest.fixture
-def bench() -> Bench:
-    return Bench()
-
-
 def a_dispatcher(bench: Bench, sender: FakeSender, ready: int = 0) -> Dispatcher:
     return Dispatcher(
         outbox=bench.records.dispatch,

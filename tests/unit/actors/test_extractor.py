@@ -1,0 +1,160 @@
+"""Extractors: what becomes of a delivery's job."""
+
+from dataclasses import replace
+
+import pytest
+import trio
+import trio.testing
+
+from fetcher.actors.messages import RelayHint
+from fetcher.domain.errors import RecordCorrupt
+from fetcher.domain.ids import new_job_id
+from fetcher.domain.jobs import (
+    Claimed,
+    JobStatus,
+)
+from tests.unit.actors.bench import (
+    Bench,
+    FakeConsumer,
+    FakeDelivery,
+    FakeJobRun,
+    a_job,
+    an_outcome,
+)
+from tests.unit.actors.worker import StoreAway, Worker, a_delivery_of
+
+
+async def test_a_pending_job_is_run_recorded_and_then_acknowledged(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    job_run, consumer = FakeJobRun(), FakeConsumer()
+    [job] = await bench.insert(a_job())
+    delivery = a_delivery_of(job)
+    consumer.put(delivery)
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(0.5)
+        assert await bench.status_of(job) is JobStatus.PROCESSING
+        assert delivery.settled == []
+        await trio.sleep(1)
+        assert await bench.status_of(job) is JobStatus.COMPLETED
+        assert delivery.settled == ["ack"]
+        assert bench.relay_hints.receive_waiting(limit=5) == [RelayHint(job.id)]
+        assert job_run.tidied == [(job.id, 1)]
+        assert bench.counted("fetcher_jobs_total", outcome="completed") == 1
+
+
+@pytest.mark.parametrize(
+    ("status", "settled"),
+    [(JobStatus.COMPLETED, ["ack"]), (JobStatus.FAILED, ["ack"]), (JobStatus.CANCELLED, ["ack"])],
+)
+async def test_a_redelivery_of_an_ended_job_is_acknowledged_without_a_run(
+    autojump_clock: trio.testing.MockClock, bench: Bench, status: JobStatus, settled: list[str]
+) -> None:
+    job_run, consumer = FakeJobRun(), FakeConsumer()
+    [job] = await bench.insert(a_job())
+    claim = await bench.records.leases.claim(job.id, owner="other", lease_seconds=60)
+    assert isinstance(claim, Claimed)
+    await bench.records.leases.finish(claim.lease, an_outcome(status, job))
+    delivery = a_delivery_of(job)
+    consumer.put(delivery)
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(5)
+        assert delivery.settled == settled
+        assert job_run.started == []
+
+
+async def test_a_job_under_a_live_lease_is_acknowledged_without_a_run(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    job_run, consumer = FakeJobRun(), FakeConsumer()
+    [job] = await bench.insert(a_job())
+    await bench.records.leases.claim(job.id, owner="other", lease_seconds=60)
+    delivery = a_delivery_of(job)
+    consumer.put(delivery)
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(5)
+        assert delivery.settled == ["ack"]
+        assert job_run.started == []
+
+
+async def test_a_completion_that_loses_against_a_cancel_ends_as_cancelled(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    job_run, consumer = FakeJobRun(seconds=0.5), FakeConsumer()
+    [job] = await bench.insert(a_job())
+    consumer.put(a_delivery_of(job))
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(0.4)
+        await bench.records.jobs.request_cancel(job.id, an_outcome(JobStatus.CANCELLED, job).event)
+        await trio.sleep(0.3)
+        assert await bench.status_of(job) is JobStatus.CANCELLED
+        assert job_run.tidied == [(job.id, None)]
+
+
+async def test_a_delivery_is_held_while_the_record_store_is_away(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    leases = StoreAway(bench, 0, 120)
+    bench.records = replace(bench.records, leases=leases)  # type: ignore[arg-type] # a fake by getattr
+    job_run, consumer = FakeJobRun(), FakeConsumer()
+    [job] = await bench.insert(a_job())
+    delivery = a_delivery_of(job)
+    consumer.put(delivery)
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(119)
+        assert delivery.settled == []
+        await trio.sleep(30)
+        assert delivery.settled == ["ack"]
+        assert await bench.status_of(job) is JobStatus.COMPLETED
+
+
+async def test_a_delivery_held_for_half_of_the_ack_timeout_is_put_back(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    leases = StoreAway(bench, 0, 10_000)
+    bench.records = replace(bench.records, leases=leases)  # type: ignore[arg-type] # a fake by getattr
+    consumer = FakeConsumer()
+    [job] = await bench.insert(a_job())
+    delivery = a_delivery_of(job)
+    consumer.put(delivery)
+    async with Worker(bench, FakeJobRun(), consumer).running():
+        await trio.sleep(930)
+        assert delivery.settled == ["requeue"]
+
+
+async def test_a_record_that_cannot_be_read_goes_to_the_dead_letters_at_once(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    class Corrupt:
+        async def claim(self, *_: object, **__: object) -> None:
+            await trio.lowlevel.checkpoint()
+            raise RecordCorrupt("job: status")
+
+    bench.records = replace(bench.records, leases=Corrupt())  # type: ignore[arg-type] # what is asked
+    consumer = FakeConsumer()
+    delivery = FakeDelivery(body=str(new_job_id()).encode())
+    consumer.put(delivery)
+    async with Worker(bench, FakeJobRun(), consumer).running():
+        await trio.sleep(1)
+        assert delivery.settled == ["reject unreadable_job"]
+
+
+async def test_a_job_that_outlives_the_wait_is_released_and_put_back(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    job_run, consumer = FakeJobRun(seconds=200), FakeConsumer()
+    [job] = await bench.insert(a_job())
+    delivery = a_delivery_of(job)
+    consumer.put(delivery)
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(5)
+        bench.lifecycle.drain()
+        bench.lifecycle.releasing.set()
+        await trio.sleep(1)
+        stored = await bench.records.jobs.get(job.id)
+        assert stored is not None
+        assert stored.status is JobStatus.PENDING
+        assert stored.lease_token is None
+        assert stored.dispatched_at is None
+        assert stored.takeovers == 0
+        assert delivery.settled == ["requeue"]

@@ -1,0 +1,84 @@
+"""Intake: deliveries in, settlements out."""
+
+import trio
+import trio.testing
+
+from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.ids import new_job_id
+from fetcher.domain.jobs import (
+    JobStatus,
+)
+from tests.unit.actors.bench import (
+    Bench,
+    FakeConsumer,
+    FakeDelivery,
+    FakeJobRun,
+    a_job,
+)
+from tests.unit.actors.worker import Worker, a_delivery_of
+
+
+async def test_an_unknown_job_and_a_forged_message_go_to_the_dead_letters(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    consumer = FakeConsumer()
+    unknown = FakeDelivery(body=str(new_job_id()).encode())
+    forged = FakeDelivery(body=b"forged")
+    consumer.put(unknown)
+    consumer.put(forged)
+    async with Worker(bench, FakeJobRun(), consumer).running():
+        await trio.sleep(1)
+        assert unknown.settled == ["reject unknown_job"]
+        assert forged.settled == ["reject bad_signature"]
+        assert bench.counted("fetcher_deliveries_rejected_total", reason="bad_signature") == 1
+
+
+async def test_no_more_deliveries_are_taken_than_there_are_places(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    job_run, consumer = FakeJobRun(seconds=10), FakeConsumer()
+    jobs = await bench.insert(*(a_job() for _ in range(5)))
+    for job in jobs:
+        consumer.put(a_delivery_of(job))
+    async with Worker(bench, job_run, consumer, places=2).running():
+        await trio.sleep(5)
+        assert len(job_run.started) == 2
+        assert bench.counted("fetcher_jobs_in_flight") == 2
+        await trio.sleep(30)
+        assert len(job_run.started) == 5
+
+
+async def test_a_lost_connection_is_waited_out_and_jobs_in_hand_go_on(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    job_run, consumer = FakeJobRun(seconds=20), FakeConsumer(refusals=2)
+    first, second = await bench.insert(a_job(), a_job())
+    consumer.put(a_delivery_of(first))
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(10)
+        consumer.put(PortUnavailable("connection lost"))
+        await trio.sleep(5)
+        consumer.put(a_delivery_of(second))
+        await trio.sleep(60)
+        assert consumer.opened >= 4
+        assert await bench.status_of(first) is JobStatus.COMPLETED
+        assert await bench.status_of(second) is JobStatus.COMPLETED
+
+
+async def test_the_drain_stops_the_consumer_at_once_and_settles_what_is_in_hand(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    job_run, consumer = FakeJobRun(seconds=20), FakeConsumer()
+    running, later = await bench.insert(a_job(), a_job())
+    delivery, not_taken = a_delivery_of(running), a_delivery_of(later)
+    consumer.put(delivery)
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(5)
+        bench.lifecycle.drain()
+        await trio.sleep(1)
+        consumer.put(not_taken)
+        await trio.sleep(30)
+        assert delivery.settled == ["ack"]
+        assert not_taken.settled == []
+        assert consumer.left_at == [20.0]
+        assert await bench.status_of(running) is JobStatus.COMPLETED

@@ -1,0 +1,204 @@
+"""Relay and repairer, with the use case that publishes, over records in memory."""
+
+import pytest
+import trio
+import trio.testing
+
+from fetcher.actors.messages import RelayHint
+from fetcher.actors.outbox_relay import OutboxRelay
+from fetcher.actors.outbox_repairer import OutboxRepairer
+from fetcher.commands.publish_events import PublishEvents
+from fetcher.crypto.signer import MessageSigner, MessageVerifier, SignatureOutcome
+from fetcher.domain.errors import PortUnavailable, Unroutable
+from fetcher.domain.ids import JobId
+from fetcher.domain.jobs import Claimed, Job, JobStatus
+from fetcher.ports import OutgoingMessage
+from tests.unit.actors.bench import Bench, a_job, an_outcome, now
+
+KEY = bytes(range(32))
+
+
+class Broker:
+    """Takes messages, is away until a time, or has no queue for them until a time."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[float, OutgoingMessage]] = []
+        self.away_until = -1.0
+        self.unbound_until = -1.0
+
+    async def publish(self, message: OutgoingMessage) -> None:
+        await trio.lowlevel.checkpoint()
+        if trio.current_time() < self.away_until:
+            raise PortUnavailable("away")
+        if trio.current_time() < self.unbound_until:
+            raise Unroutable("no queue")
+        self.taken.append((trio.current_time(), message))
+
+    def ids(self) -> list[str]:
+        return [bytes(m.headers["ce-id"]).decode() for _, m in self.taken]  # type: ignore[arg-type] # a bytearray
+
+
+class Outbox:
+    def __init__(self, bench: Bench, *, require_route: bool = True) -> None:
+        self.bench = bench
+        self.broker = Broker()
+        self.observed: list[tuple[JobId, str]] = []
+        self.events = PublishEvents(
+            outbox=bench.records.events,
+            publisher=self.broker,
+            signer=MessageSigner(KEY),
+            exchange="fetcher.job.events",
+            source="//acme.fetcher/worker-1",
+            require_route=require_route,
+            now=now,
+            observe=lambda job_id, result: self.observed.append((job_id, result)),
+        )
+        self.relay = OutboxRelay(
+            events=self.events,
+            hints=bench.relay_hints,
+            lifecycle=bench.lifecycle,
+            metrics=bench.metrics,
+        )
+        self.repairer = OutboxRepairer(
+            events=self.events, outbox=bench.records.events, metrics=bench.metrics
+        )
+
+    async def ended_job(self) -> Job:
+        [job] = await self.bench.insert(a_job())
+        claim = await self.bench.records.leases.claim(job.id, owner="w", lease_seconds=60)
+        assert isinstance(claim, Claimed)
+        await self.bench.records.leases.finish(
+            claim.lease, an_outcome(JobStatus.COMPLETED, claim.job)
+        )
+        return job
+
+
+async def test_a_hint_publishes_the_event_at_once_signed_for_its_route(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    outbox = Outbox(bench)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(outbox.relay.run)
+        await trio.sleep(3)
+        job = await outbox.ended_job()
+        bench.relay_hints.offer(RelayHint(job.id))
+        await trio.sleep(0.1)
+        [(at, message)] = outbox.broker.taken
+        assert at == 3.0
+        assert (message.exchange, message.routing_key) == ("fetcher.job.events", "job.completed")
+        assert outbox.broker.ids() == [f"fetcher.job.completed.{job.id}"]
+        outcome = MessageVerifier([KEY]).verify(
+            message.headers,
+            message.body,
+            exchange=message.exchange,
+            routing_key=message.routing_key,
+            now=None,
+        )
+        assert outcome is SignatureOutcome.VALID
+        stored = await bench.records.jobs.get(job.id)
+        assert stored is not None
+        assert not stored.event_pending
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_repairer_finds_within_30_seconds_what_no_hint_told_of(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    outbox = Outbox(bench)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(outbox.repairer.run)
+        await trio.sleep(1)
+        jobs = [await outbox.ended_job() for _ in range(60)]
+        await trio.sleep(30)
+        assert sorted(outbox.broker.ids()) == sorted(f"fetcher.job.completed.{j.id}" for j in jobs)
+        assert bench.counted("fetcher_outbox_pending") == 0
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_broker_that_is_away_for_two_hours_delays_events_and_loses_none(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    outbox = Outbox(bench)
+    outbox.broker.away_until = 7200
+    job = await outbox.ended_job()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(outbox.repairer.run)
+        await trio.sleep(7200)
+        assert outbox.broker.taken == []
+        assert bench.counted("fetcher_outbox_oldest_seconds") == pytest.approx(7200, abs=60)
+        await trio.sleep(330 + 30)
+        assert outbox.broker.ids() == [f"fetcher.job.completed.{job.id}"]
+        assert (job.id, "unavailable") in outbox.observed
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_time_of_an_event_is_fixed_with_its_mark_and_the_signature_is_new_each_time(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    """Published, but the mark could not be cleared: sent again, to be told by the same id."""
+    outbox = Outbox(bench)
+    job = await outbox.ended_job()
+    cleared = bench.records.events.mark_published
+
+    async def store_away(job_id: JobId) -> None:
+        await trio.lowlevel.checkpoint()
+        raise PortUnavailable("away")
+
+    bench.records.events.mark_published = store_away  # type: ignore[method-assign] # a fault
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(outbox.repairer.run)
+        await trio.sleep(1)
+        bench.records.events.mark_published = cleared  # type: ignore[method-assign] # mended
+        await trio.sleep(65)
+        nursery.cancel_scope.cancel()
+    (_, first), (_, again) = outbox.broker.taken
+    assert outbox.broker.ids() == [f"fetcher.job.completed.{job.id}"] * 2
+    assert first.headers["ce-time"] == again.headers["ce-time"]
+    assert first.body == again.body
+    assert first.headers["t"] != again.headers["t"]
+    assert first.headers["x-message-signature"] != again.headers["x-message-signature"]
+
+
+@pytest.mark.parametrize(("require_route", "sent"), [(True, 1), (False, 0)])
+async def test_an_event_without_a_queue_waits_unless_routes_are_not_required(
+    autojump_clock: trio.testing.MockClock, bench: Bench, require_route: bool, sent: int
+) -> None:
+    outbox = Outbox(bench, require_route=require_route)
+    outbox.broker.unbound_until = 60
+    job = await outbox.ended_job()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(outbox.repairer.run)
+        await trio.sleep(10)
+        stored = await bench.records.jobs.get(job.id)
+        assert stored is not None
+        assert stored.event_pending is require_route
+        await trio.sleep(200)
+        assert len(outbox.broker.taken) == sent
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_last_round_of_a_drain_publishes_what_is_due_and_ends(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    outbox = Outbox(bench)
+    jobs = [await outbox.ended_job() for _ in range(120)]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(outbox.relay.run)
+        await trio.sleep(1)
+        assert outbox.broker.taken == []
+        bench.lifecycle.last_round.set()
+    assert len(outbox.broker.taken) == len(jobs)
+
+
+async def test_two_publishers_share_the_work_without_a_repeat(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    first, second = Outbox(bench), Outbox(bench)
+    jobs = [await first.ended_job() for _ in range(50)]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(first.repairer.run)
+        nursery.start_soon(second.repairer.run)
+        await trio.sleep(29)
+        nursery.cancel_scope.cancel()
+    ids = first.broker.ids() + second.broker.ids()
+    assert sorted(ids) == sorted(f"fetcher.job.completed.{job.id}" for job in jobs)

@@ -1,0 +1,143 @@
+"""The reaper: jobs whose owner is gone."""
+
+from dataclasses import replace
+
+import trio
+import trio.testing
+
+from fetcher.actors.messages import DispatchHint, RelayHint
+from fetcher.actors.reaper import Reaper
+from fetcher.domain.errors import PortUnavailable, RecordCorrupt
+from fetcher.domain.jobs import (
+    Claimed,
+    Job,
+    JobStatus,
+    TerminalOutcome,
+)
+from tests.unit.actors.bench import (
+    Bench,
+    a_job,
+    an_outcome,
+)
+
+
+class Objects:
+    """A bucket that remembers what was deleted."""
+
+    def __init__(self, *, away_until: float = 0) -> None:
+        self.deleted: list[str] = []
+        self._away_until = away_until
+
+    async def delete(self, key: str) -> None:
+        await trio.lowlevel.checkpoint()
+        if trio.current_time() < self._away_until:
+            raise PortUnavailable("bucket away")
+        self.deleted.append(key)
+
+
+def a_reaper(bench: Bench, objects: object = None) -> Reaper:
+    def outcome_of(job: Job, status: JobStatus) -> TerminalOutcome:
+        return an_outcome(status, job)
+
+    return Reaper(
+        expired=bench.records.expired,
+        cleanup=bench.records.cleanup,
+        objects=objects,  # type: ignore[arg-type] # unused unless the test gives one
+        outcome_of=outcome_of,
+        keys_of=lambda job: [f"external-data/{job.id}.{n + 1}.json" for n in range(job.attempt)],
+        dispatch_hints=bench.dispatch_hints,
+        relay_hints=bench.relay_hints,
+        metrics=bench.metrics,
+    )
+
+
+async def test_the_job_of_a_dead_worker_is_pending_again_after_its_lease(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    [job] = await bench.insert(a_job())
+    await bench.records.leases.claim(job.id, owner="dead", lease_seconds=60)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(a_reaper(bench).run)
+        await trio.sleep(59)
+        assert await bench.status_of(job) is JobStatus.PROCESSING
+        await trio.sleep(7)
+        stored = await bench.records.jobs.get(job.id)
+        assert stored is not None
+        assert stored.status is JobStatus.PENDING
+        assert stored.takeovers == 1
+        assert bench.dispatch_hints.receive_waiting(limit=5) == [DispatchHint(job.id)]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_job_fails_when_its_lease_runs_out_after_three_takeovers(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    objects = Objects()
+    [job] = await bench.insert(a_job())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(a_reaper(bench, objects).run)
+        for _ in range(4):
+            claim = await bench.records.leases.claim(job.id, owner="dies", lease_seconds=1)
+            assert isinstance(claim, Claimed)
+            await trio.sleep(10)
+        stored = await bench.records.jobs.get(job.id)
+        assert stored is not None
+        assert stored.status is JobStatus.FAILED
+        assert stored.takeovers == 3
+        assert stored.attempt == 4
+        assert objects.deleted == [f"external-data/{job.id}.{n}.json" for n in (1, 2, 3, 4)]
+        assert bench.relay_hints.receive_waiting(limit=5) == [RelayHint(job.id)]
+        nursery.cancel_scope.cancel()
+
+
+async def test_an_expired_job_that_was_asked_to_stop_ends_as_cancelled(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    [job] = await bench.insert(a_job())
+    await bench.records.leases.claim(job.id, owner="dead", lease_seconds=60)
+    await bench.records.jobs.request_cancel(job.id, an_outcome(JobStatus.CANCELLED, job).event)
+    objects = Objects()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(a_reaper(bench, objects).run)
+        await trio.sleep(70)
+        assert await bench.status_of(job) is JobStatus.CANCELLED
+        assert objects.deleted == [f"external-data/{job.id}.1.json"]
+        nursery.cancel_scope.cancel()
+
+
+async def test_left_objects_are_deleted_once_the_store_is_back(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    objects = Objects(away_until=30)
+    [job] = await bench.insert(a_job())
+    await bench.records.cleanup.note(job.id, ["external-data/a.json", "external-data/a.2.json"])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(a_reaper(bench, objects).run)
+        await trio.sleep(40)
+        assert objects.deleted == ["external-data/a.json", "external-data/a.2.json"]
+        assert await bench.records.cleanup.find_due(limit=5) == []
+        nursery.cancel_scope.cancel()
+
+
+async def test_one_record_that_cannot_be_written_keeps_no_other_waiting(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    first, second = await bench.insert(a_job(), a_job())
+    for job in (first, second):
+        await bench.records.leases.claim(job.id, owner="dead", lease_seconds=1)
+    expired = bench.records.expired
+
+    class OneIsCorrupt:
+        find_expired = expired.find_expired
+
+        async def requeue(self, job: Job) -> bool:
+            if job.id == first.id:
+                raise RecordCorrupt("job: mapped_fields")
+            return await expired.requeue(job)
+
+    bench.records = replace(bench.records, expired=OneIsCorrupt())  # type: ignore[arg-type] # what is asked
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(a_reaper(bench).run)
+        await trio.sleep(10)
+        assert await bench.status_of(second) is JobStatus.PENDING
+        nursery.cancel_scope.cancel()

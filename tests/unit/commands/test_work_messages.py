@@ -1,0 +1,114 @@
+"""Sent by one side, judged by the other: the work message and its signature."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import trio
+
+from fetcher.commands.send_work import SendWork
+from fetcher.commands.verify_work import VerifyWork
+from fetcher.crypto.signer import MessageSigner, MessageVerifier
+from fetcher.domain.ids import new_job_id
+from fetcher.domain.jobs import Job, JobStatus
+from fetcher.domain.work_message import WorkMessage
+from fetcher.ports import OutgoingMessage, RejectReason
+
+KEY, OTHER_KEY = bytes(range(32)), bytes(range(1, 33))
+NOW = datetime(2026, 3, 14, 9, 26, 53, tzinfo=UTC)
+QUEUE = "fetcher.extract-external-data.queue"
+
+
+@dataclass(frozen=True)
+class Received:
+    """A delivery, as far as judging it goes."""
+
+    body: bytes
+    headers: Mapping[str, object]
+    exchange: str
+    routing_key: str
+
+    async def ack(self) -> None: ...
+
+    async def reject(self, reason: RejectReason) -> None: ...
+
+    async def requeue(self) -> None: ...
+
+
+class Publisher:
+    def __init__(self) -> None:
+        self.sent: list[OutgoingMessage] = []
+
+    async def publish(self, message: OutgoingMessage) -> None:
+        await trio.lowlevel.checkpoint()
+        self.sent.append(message)
+
+
+JOB = Job(
+    id=new_job_id(),
+    status=JobStatus.PENDING,
+    created_at=NOW,
+    mapped_fields={"sales_db": {"orders": ("id",)}},
+    request_hash="h",
+    metadata={"source": "acme-reports"},
+    request_id="r-7",
+)
+
+
+async def received(key: bytes = KEY) -> Received:
+    publisher = Publisher()
+    sender = SendWork(publisher=publisher, signer=MessageSigner(key), queue=QUEUE, now=lambda: NOW)
+    await sender.send(JOB)
+    [message] = publisher.sent
+    return Received(message.body, dict(message.headers), message.exchange, message.routing_key)
+
+
+def judged(delivery: Received, *, at: datetime = NOW) -> WorkMessage | RejectReason:
+    return VerifyWork(verifier=MessageVerifier([KEY]), now=lambda: at).verify(delivery)
+
+
+async def test_what_is_sent_is_what_is_taken() -> None:
+    assert judged(await received()) == WorkMessage(job_id=JOB.id, tenant_id=None, request_id="r-7")
+
+
+@pytest.mark.parametrize("age", [timedelta(minutes=6), timedelta(days=3)])
+async def test_the_age_of_a_message_never_decides(age: timedelta) -> None:
+    assert isinstance(judged(await received(), at=NOW + age), WorkMessage)
+
+
+async def test_a_message_from_the_future_is_rejected() -> None:
+    early = NOW - timedelta(seconds=31)
+    assert judged(await received(), at=early) is RejectReason.BAD_SIGNATURE
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"body": b'{"jobId":"0195a0b1-7c2d-7e3f-8a4b-5c6d7e8f9a0b"}'},
+        {"routing_key": "another.queue"},
+        {"exchange": "fetcher.extract-external-data.exchange"},
+        {"headers": {}},
+    ],
+)
+async def test_a_changed_body_route_or_header_is_rejected(change: dict[str, object]) -> None:
+    delivery = replace(await received(), **change)  # type: ignore[arg-type] # one field at a time
+    assert judged(delivery) is RejectReason.BAD_SIGNATURE
+
+
+async def test_a_tenant_that_was_added_is_rejected() -> None:
+    delivery = await received()
+    forged = replace(delivery, headers={**delivery.headers, "X-Tenant-ID": "tenant-a"})
+    assert judged(forged) is RejectReason.BAD_SIGNATURE
+
+
+async def test_another_key_is_rejected() -> None:
+    assert judged(await received(OTHER_KEY)) is RejectReason.BAD_SIGNATURE
+
+
+async def test_a_signed_message_that_names_no_job_is_malformed() -> None:
+    body = b'{"jobId":7}'
+    signed = MessageSigner(KEY).headers(
+        tenant="", body=body, exchange="", routing_key=QUEUE, timestamp=int(NOW.timestamp())
+    )
+    assert judged(Received(body, signed, "", QUEUE)) is RejectReason.MALFORMED
