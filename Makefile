@@ -2,7 +2,10 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-PY := .venv/bin/python
+# another environment, made by another Python: `make demo PYTHON=python3.13 VENV=.venv313`
+VENV ?= .venv
+BIN := "$(abspath $(VENV))/bin"
+PY := $(BIN)/python
 
 .PHONY: help demo test test-unit test-engine run check format services services-down bench faults lock clean
 
@@ -22,33 +25,33 @@ run: setup-runtime ## Run everything in one process, with no service and no sett
 	@$(PY) -m fetcher --role=all
 
 test: setup-dev services ## Bring up what tests need, then run every test
-	@cd engine && ../$(PY) -m pytest -q
+	@cd engine && $(PY) -m pytest -q
 	@$(PY) -m pytest -q
 
 test-unit: setup-dev ## Run the tests that need no server
-	@cd engine && ../$(PY) -m pytest -q
+	@cd engine && $(PY) -m pytest -q
 	@$(PY) -m pytest -q tests/unit
 
 test-engine: setup-dev ## Run the Engine's suite alone
-	@cd engine && ../$(PY) -m pytest -q
+	@cd engine && $(PY) -m pytest -q
 
 check: setup-dev ## Format, lint, types, layers, and the Engine's rule of no dependency
-	@.venv/bin/ruff format --check .
-	@.venv/bin/ruff check .
-	@.venv/bin/mypy
-	@.venv/bin/mypy engine/fetcher_engine engine/tests
-	@.venv/bin/lint-imports
-	@cd engine && ../$(PY) -m pytest -q tests/test_boundary.py
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/mypy engine/fetcher_engine engine/tests
+	@$(BIN)/lint-imports
+	@cd engine && $(PY) -m pytest -q tests/test_boundary.py
 
 format: setup-dev ## Format and fix what can be fixed
-	@.venv/bin/ruff format .
-	@.venv/bin/ruff check --fix .
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
 
 services: setup-dev ## Bring up PostgreSQL, MariaDB, Redis, RabbitMQ, MongoDB and S3 for tests
 	@$(PY) scripts/services.py up
 
 services-down: ## Stop what `make services` started
-	@$(PY) scripts/services.py down
+	@if [ -x $(PY) ]; then $(PY) scripts/services.py down; else python3 scripts/services.py down; fi
 
 bench: setup-dev services ## Measure, each figure beside its peer in the same run (JSON lines)
 	@$(PY) -m benchmarks

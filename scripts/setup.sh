@@ -29,6 +29,10 @@ if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
     echo "setup: Python's venv module is missing: run 'apt-get install python3-venv' as root, then try again" >&2
     exit 1
   fi
+  if [ ! -f "$venv/pyvenv.cfg" ] && [ -n "$(ls -A "$venv" 2>/dev/null)" ]; then
+    echo "setup: $venv is there and is no virtual environment: name another by VENV, or remove it" >&2
+    exit 1
+  fi
   echo "setup: making $venv with $("$python" --version)"
   rm -rf "$venv"
   "$python" -m venv "$venv"
