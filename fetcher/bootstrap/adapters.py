@@ -120,6 +120,12 @@ async def open_queue(
     )
 
 
+NAMING_SECONDS = 10.0
+"""How long before a job's own deadline a silent source is given up: that failure names the source
+and the stage, the job's deadline cannot. Half of it is for the server's own end of a statement.
+"""
+
+
 def source_settings(
     settings: Settings, folder: DataFolder | None, cipher: CredentialCipher
 ) -> SourceSettings:
@@ -132,7 +138,10 @@ def source_settings(
         sqlite_folder=sqlite_folder(settings, folder),
         max_cell_bytes=settings.datasource_max_cell_bytes,
         lock_timeout_seconds=settings.datasource_lock_timeout_sec,
-        query_timeout_seconds=settings.datasource_query_timeout_sec,
+        query_timeout_seconds=min(
+            settings.datasource_query_timeout_sec,
+            max(settings.engine_timeout_sec - NAMING_SECONDS, 1.0),
+        ),
     )
 
 

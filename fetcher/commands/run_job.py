@@ -264,12 +264,11 @@ def words_of(error: EngineError) -> str:
     for failure in error.failures:
         if failure.table and failure.field:
             missing_fields.setdefault(failure.table, []).append(failure.field)
-    reason = error.reason or error.message
-    where = ".".join(name for name in (error.table, error.column) if name)
     return failure_message(
         config=error.source,
         stage=error.stage.value if error.stage else None,
-        reason=f"{reason} ({where})" if where else reason,
+        reason=error.reason or error.message,
+        place=".".join(name for name in (error.table, error.column) if name),
         missing_tables=missing_tables,
         missing_fields=missing_fields,
     )

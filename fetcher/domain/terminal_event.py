@@ -105,13 +105,15 @@ def failure_message(
     config: str | None,
     stage: str | None,
     reason: str,
+    place: str = "",
     missing_tables: Sequence[str] = (),
     missing_fields: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """A failure in words, from safe parts only (decisions, "Failure text").
 
     ``stage`` and ``reason`` are words of closed sets, never a driver's text; names are those that
-    the caller itself asked for. ``sales_db: connect failed at tls: certificate expired``.
+    the caller itself asked for, ``place`` a table or one of its columns, both as they are.
+    ``sales_db: connect failed at tls: certificate expired``.
     """
     parts = [config] if config else []
     missing = _missing(missing_tables, missing_fields or {})
@@ -122,7 +124,8 @@ def failure_message(
             parts.append(f"connect failed at {stage}")
         elif stage:
             parts.append(f"{stage} failed")
-        parts.append(reason.replace("_", " "))
+        words = reason.replace("_", " ")
+        parts.append(f"{words} ({place})" if place else words)
     return redact(": ".join(parts))
 
 

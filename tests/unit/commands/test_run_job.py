@@ -250,7 +250,9 @@ async def test_a_connection_that_is_gone_or_reassigned_fails_the_job(
 async def test_a_source_that_fails_names_source_stage_and_reason_and_leaves_no_object(
     bench: Bench,
 ) -> None:
-    bench.source.stream_error = SourceFailure(Stage.ROWS, "reset", table="orders")
+    bench.source.stream_error = SourceFailure(
+        Stage.ROWS, "invalid_text", table="orders", column="placed_at"
+    )
     claim = await bench.claimed()
     outcome = await bench.run_job.run(claim.job, claim.lease)
     failure = outcome.failure
@@ -259,9 +261,9 @@ async def test_a_source_that_fails_names_source_stage_and_reason_and_leaves_no_o
         "unavailable",
         "sales_db",
         "rows",
-        "reset",
+        "invalid_text",
     )
-    assert failure.message == "sales_db: rows failed: reset (orders)"
+    assert failure.message == "sales_db: rows failed: invalid text (orders.placed_at)"
     assert bench.objects.objects == {}
     assert bench.objects.open_uploads == 0
 

@@ -260,6 +260,13 @@ def test_a_failure_is_told_in_safe_parts(
     assert failure_message(config=config, stage=stage, reason=reason) == text
 
 
+def test_a_place_is_named_as_it_is() -> None:
+    message = failure_message(
+        config="sales_db", stage="query", reason="invalid_filter_value", place="orders.placed_at"
+    )
+    assert message == "sales_db: query failed: invalid filter value (orders.placed_at)"
+
+
 def test_a_schema_mismatch_names_the_missing_tables_and_fields() -> None:
     message = failure_message(
         config="sales_db",

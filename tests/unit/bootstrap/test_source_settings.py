@@ -1,0 +1,20 @@
+"""What sources are told of the settings."""
+
+import pytest
+
+from fetcher.bootstrap.adapters import source_settings
+from fetcher.crypto.credentials import CredentialCipher
+from fetcher.crypto.keys import KeyRing
+from fetcher.settings.model import Settings
+
+
+@pytest.mark.parametrize(
+    ("query_seconds", "job_seconds", "expected"), [(120, 300, 120), (300, 300, 290), (300, 5, 1)]
+)
+def test_a_silent_source_is_given_up_before_the_jobs_own_deadline(
+    query_seconds: float, job_seconds: float, expected: float
+) -> None:
+    """Only the source's own deadline can say which source was silent, and at which stage."""
+    settings = Settings(datasource_query_timeout_sec=query_seconds, engine_timeout_sec=job_seconds)
+    cipher = CredentialCipher(KeyRing.from_text("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="))
+    assert source_settings(settings, None, cipher).query_timeout_seconds == expected
