@@ -42,6 +42,10 @@ class SourceFailure(Exception):
     ``reason`` is one of the connector documentation's words (``refused``, ``auth``, ``timeout``,
     ``database_missing`` …); ``table`` and ``column`` are names the caller itself asked for. A
     driver's text, host, user or row value never stands in any of them.
+
+    Three words decide the category of what the Engine raises after the connect stages:
+    ``invalid_filter`` and ``invalid_filter_value`` become ``validation``, ``timeout`` becomes
+    ``timeout``. All others become ``unavailable``; the connect stages become ``connect``.
     """
 
     def __init__(

@@ -15,6 +15,8 @@ from fetcher_engine.ports import CancelSignal
 T = TypeVar("T")
 
 _CONNECT_TEXT = "failed to connect to datasource"
+_INVALID_FILTER_REASONS = frozenset({"invalid_filter", "invalid_filter_value"})
+"""A connector's words for what only it can judge: whether a value fits its column."""
 _CONNECT_STAGES = frozenset({Stage.DNS, Stage.TCP, Stage.TLS, Stage.AUTH, Stage.SESSION})
 
 
@@ -88,10 +90,17 @@ def _translated(error: Exception, phase: Phase, source: str) -> Exception:
     if not isinstance(error, SourceFailure):
         category = ErrorCategory.CONNECT if connecting else ErrorCategory.UNAVAILABLE
         return EngineError(category, phase.value, source=source)
-    connecting = connecting or error.stage in _CONNECT_STAGES
+    if connecting or error.stage in _CONNECT_STAGES:
+        category, text = ErrorCategory.CONNECT, _CONNECT_TEXT
+    elif error.reason in _INVALID_FILTER_REASONS:
+        category, text = ErrorCategory.VALIDATION, "extraction request has an invalid filter"
+    elif error.reason == "timeout":
+        category, text = ErrorCategory.TIMEOUT, phase.value
+    else:
+        category, text = ErrorCategory.UNAVAILABLE, phase.value
     return EngineError(
-        ErrorCategory.CONNECT if connecting else ErrorCategory.UNAVAILABLE,
-        _CONNECT_TEXT if connecting else phase.value,
+        category,
+        text,
         source=source,
         stage=error.stage,
         reason=error.reason,

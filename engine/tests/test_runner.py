@@ -296,6 +296,32 @@ def test_failure_in_the_middle_of_the_rows_names_table_and_column() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("stage", "reason", "category", "text"),
+    [
+        (Stage.QUERY, "invalid_filter", "validation", "extraction request has an invalid filter"),
+        (
+            Stage.QUERY,
+            "invalid_filter_value",
+            "validation",
+            "extraction request has an invalid filter",
+        ),
+        (Stage.QUERY, "timeout", "timeout", "failed to query datasource"),
+        (Stage.ROWS, "timeout", "timeout", "failed to query datasource"),
+        (Stage.QUERY, "lock_timeout", "unavailable", "failed to query datasource"),
+        (Stage.TCP, "timeout", "connect", "failed to connect to datasource"),
+    ],
+)
+def test_the_connectors_word_decides_the_category(
+    stage: Stage, reason: str, category: str, text: str
+) -> None:
+    host = host_of({"a": {"t": [{"x": 1}]}})
+    host.sources["a"].query_error = SourceFailure(stage, reason, table="t", column="x")
+    with refuses(ErrorCategory(category), text) as caught:
+        execute(host)
+    assert (caught.value.stage, caught.value.reason) == (stage, reason)
+
+
 def test_failed_clean_up_does_not_spoil_a_success() -> None:
     host = host_of(TWO)
     for source in host.sources.values():
