@@ -123,11 +123,11 @@ CONNECT, UNAVAILABLE = ErrorCategory.CONNECT, ErrorCategory.UNAVAILABLE
 def test_stage_of_a_failure_decides_its_category(
     phase: Phase, stage: Stage, category: ErrorCategory, message: str
 ) -> None:
-    failure = SourceFailure(stage, "timeout", table="orders", column="total")
+    failure = SourceFailure(stage, "reset", table="orders", column="total")
     failure.__cause__ = leaky()
     error = fail_in(phase, failure)
     assert (error.category, error.message) == (category, message)
-    assert (error.source, error.stage, error.reason) == ("shop", stage, "timeout")
+    assert (error.source, error.stage, error.reason) == ("shop", stage, "reset")
     assert (error.table, error.column) == ("orders", "total")
     assert error.unwrap() is None
 
