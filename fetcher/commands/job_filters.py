@@ -13,6 +13,9 @@ from fetcher.domain.json_values import JsonScalar, JsonValue
 from fetcher_engine import Limits
 
 ROOT = "dataRequest.filters"
+MAX_NAME_CHARACTERS = 1024
+"""Of a source, a table or a field: more than any database allows, and little enough for whatever
+looks for the name later on."""
 MAX_VALUES = 10_000
 """Values of one condition (spec datasources 9.2)."""
 
@@ -53,7 +56,7 @@ def checked_filters(
                 _refuse(f"{path} filters more than {limits.max_fields_per_table} fields")
             for name, condition in fields.items():
                 place = member(path, name)
-                if not name.strip() or "\0" in name:
+                if not name.strip() or "\0" in name or len(name) > MAX_NAME_CHARACTERS:
                     _refuse(f"{place} is not a name")
                 below = checked.setdefault(source, {}).setdefault(table, {})
                 below[name] = _checked_condition(condition, place)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeAlias
 
-from fetcher.commands.job_filters import checked_filters
+from fetcher.commands.job_filters import MAX_NAME_CHARACTERS, checked_filters
 from fetcher.commands.member_paths import member
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.jobs import Filters, JobOptions, MappedFields
@@ -121,6 +121,8 @@ def _check_name(name: str, path: str) -> None:
         _refuse(f"{path} is a blank name")
     if "\0" in name:
         _refuse(f"{path} is a name with a NUL character")
+    if len(name) > MAX_NAME_CHARACTERS:
+        _refuse(f"{path} is a name of more than {MAX_NAME_CHARACTERS} characters")
 
 
 def _checked_metadata(metadata: JsonObject | None) -> JsonObject:

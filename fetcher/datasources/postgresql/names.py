@@ -7,10 +7,15 @@ the plain reading of ``schema.table`` first.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from fetcher.compat.names import DEFAULT_SCHEMAS, POSTGRESQL, normalized_table
 
 PUBLIC = DEFAULT_SCHEMAS[POSTGRESQL]
+
+MAX_IDENTIFIER_CHARS: Final = 255
+"""No server has longer names (63 bytes unless it was built otherwise). Without a bound, the
+readings of a text of dots would need the square of its length."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -56,6 +61,8 @@ class TableNames:
 
     def _readings(self, raw: str) -> tuple[TableId, ...]:
         text = raw.strip()
+        if len(text) > 2 * MAX_IDENTIFIER_CHARS + 1:
+            return (TableId(self.default_schema, text),)
         parts = text.split(".")
         found: list[TableId] = []
         if len(parts) in (2, 3):

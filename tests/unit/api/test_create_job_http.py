@@ -235,6 +235,26 @@ async def test_none_configured_and_one_missing_have_two_titles() -> None:
     assert "b_db" in some.json["message"]
 
 
+@pytest.mark.parametrize(
+    ("fields", "filters"),
+    [
+        ({"d" * 1025: {"orders": ["id"]}}, {}),
+        ({"sales_db": {"." * 1025: ["id"]}}, {}),
+        ({"sales_db": {"orders": ["f" * 1025]}}, {}),
+        ({"sales_db": {"orders": ["id"]}}, {"sales_db": {"orders": {"f" * 1025: {"eq": [1]}}}}),
+    ],
+)
+async def test_names_longer_than_any_database_has_are_refused(
+    fields: JsonValue, filters: JsonValue
+) -> None:
+    """One request with a name of a million dots once took all of a worker's memory."""
+    api = await an_api_with()
+    answered = await api.ask(a_request(mappedFields=fields, filters=filters))
+    assert answered.problem == (400, "FET-0401", "Invalid Data Request")
+    assert answered.json["message"].startswith("dataRequest.")
+    assert len(answered.json["message"]) < 300
+
+
 async def test_blank_around_a_config_name_is_another_name() -> None:
     api = await an_api_with()
     answered = await api.ask(a_request(mappedFields={" sales_db": {"t": ["id"]}}))
