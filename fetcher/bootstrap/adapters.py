@@ -67,7 +67,9 @@ async def open_adapters(settings: Settings, role: Role) -> AsyncIterator[Adapter
         if settings.needs_data_folder:
             folder = stack.enter_context(own_data_folder(settings.fetcher_data_dir))
         keys = key_ring(settings, folder)
-        opened_records = await stack.enter_async_context(open_record_store(settings, folder))
+        opened_records = await stack.enter_async_context(
+            open_record_store(settings, folder, is_owner=True)
+        )
         probes = [opened_records.probe]
         queue = await open_queue(settings, role, folder, stack)
         probes.append(queue.probe)

@@ -12,6 +12,8 @@ from fetcher.adapters.mongo.records import open_mongo_records
 from fetcher.adapters.s3.location import S3Location
 from fetcher.adapters.s3.store import open_s3
 from fetcher.adapters.sqlite.records import open_sqlite_records
+from fetcher.adapters.sqlite.recovery import RestartRecovery
+from fetcher.domain.errors import PortUnavailable, StartRefused
 from fetcher.ports import ObjectStore, Probe, RecordStore
 from fetcher.settings import Settings, mongo_uri
 
@@ -32,16 +34,18 @@ class OpenObjects:
 
 @asynccontextmanager
 async def open_record_store(
-    settings: Settings, folder: DataFolder | None
+    settings: Settings, folder: DataFolder | None, *, is_owner: bool
 ) -> AsyncIterator[OpenRecords]:
-    """SQLite in the data folder, or MongoDB (which may be away: it connects when it is used)."""
+    """SQLite in the data folder, or MongoDB (which may be away: it connects when it is used).
+
+    ``is_owner`` says that we hold the folder's lock, so that every claim in it is void and taken
+    back; beside a running service that would take its jobs away. Raise StartRefused.
+    """
     if settings.record_store_is_embedded:
         assert folder is not None  # noqa: S101 - the caller opens it whenever a part is embedded
         async with open_sqlite_records(folder.database) as store:
-            recovered = await store.recovery.recover()
-            log.info(
-                "records_recovered", undispatched=recovered.undispatched, expired=recovered.expired
-            )
+            if is_owner:
+                await take_back_claims(store.recovery)
             yield OpenRecords(records=store, probe=store.probe)
         return
     async with open_mongo_records(
@@ -51,6 +55,19 @@ async def open_record_store(
         max_pool_size=settings.mongo_max_pool_size,
     ) as records:
         yield OpenRecords(records=records, probe=records.probe)
+
+
+async def take_back_claims(recovery: RestartRecovery) -> None:
+    try:
+        recovered = await recovery.recover()
+    except PortUnavailable as failure:
+        problem = f"FETCHER_DATA_DIR: the record store cannot be written: {failure}"
+    else:
+        log.info(
+            "records_recovered", undispatched=recovered.undispatched, expired=recovered.expired
+        )
+        return
+    raise StartRefused([problem])
 
 
 @asynccontextmanager

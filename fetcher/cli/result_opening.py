@@ -6,9 +6,8 @@ from pathlib import Path
 
 import trio
 
-from fetcher.bootstrap.results import ExpectedResult, fetch_result
-from fetcher.crypto.opener import OpenedResult, ResultRejected
-from fetcher.domain.errors import FetcherError, PortError, StartRefused
+from fetcher.bootstrap.results import KNOWN_FAILURES, ExpectedResult, fetch_result
+from fetcher.crypto.opener import OpenedResult
 from fetcher.settings import Settings
 
 EXIT_FAILED = 1
@@ -20,7 +19,7 @@ def open_stored_result(
     """Nothing is written before all of it was verified."""
     try:
         opened = trio.run(fetch_result, settings, key, expected)
-    except (FetcherError, PortError, ResultRejected, StartRefused) as failed:
+    except KNOWN_FAILURES as failed:
         print(f"open-result: {describe(failed)}", file=sys.stderr)
         return EXIT_FAILED
     with opened:
@@ -39,8 +38,9 @@ def describe(failed: Exception) -> str:
 
 
 def save(opened: OpenedResult, output: Path) -> None:
-    """A new file that only its owner can read."""
+    """A file that only its owner can read, also where one with another mode lay there before."""
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(file.fileno(), 0o600)
         for chunk in opened.chunks():
             file.write(chunk)

@@ -43,10 +43,18 @@ class DataFolder:
 
     @property
     def sources(self) -> Path:
-        """Where SQLite sources lie unless ``DATASOURCE_SQLITE_DIR`` says otherwise; created."""
+        """Where SQLite sources lie unless ``DATASOURCE_SQLITE_DIR`` says otherwise; created.
+
+        Raises StartRefused when it cannot be.
+        """
         folder = self._path / "sources"
-        folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
-        return folder
+        try:
+            folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
+        except OSError as error:
+            problem = f"FETCHER_DATA_DIR: {folder}: {os.strerror(error.errno or 0)}"
+        else:
+            return folder
+        raise StartRefused([problem])
 
     def master_key(self) -> tuple[str, bool]:
         """The text of ``master.key`` and whether it was created just now (mode 0600, durably).

@@ -10,7 +10,7 @@ import orjson
 import trio
 
 from fetcher.adapters.local.durable_files import sync_folder
-from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.errors import PortUnavailable, StartRefused
 from fetcher.domain.message_envelope import HeaderValue
 from fetcher.ports import OutgoingMessage
 
@@ -70,12 +70,12 @@ class LocalEventLog:
 async def open_event_log(path: Path) -> AsyncGenerator[LocalEventLog, None]:
     """Open or create the file (mode 0600), without the torn last line that a crash may leave.
 
-    One process appends at a time: the data folder's lock sees to that. Raises PortUnavailable when
+    One process appends at a time: the data folder's lock sees to that. Raises StartRefused when
     the file cannot be opened.
     """
     descriptor = await trio.to_thread.run_sync(_open, path)
     if descriptor is None:
-        raise PortUnavailable("the event log cannot be opened")
+        raise StartRefused([f"FETCHER_DATA_DIR: {path.name} cannot be opened to be written"])
     try:
         yield LocalEventLog(descriptor)
     finally:

@@ -12,7 +12,7 @@ from typing import Final, Protocol, Self, TypeVar
 import trio
 
 from fetcher.adapters.local.durable_files import make_folders, sync_folder
-from fetcher.domain.errors import ObjectNotFound, PortUnavailable
+from fetcher.domain.errors import ObjectNotFound, PortUnavailable, StartRefused
 from fetcher.ports import Probe, ProbeResult, ProbeStatus, Upload
 
 T = TypeVar("T")
@@ -122,11 +122,11 @@ class FolderObjectStore:
 async def open_object_folder(root: Path) -> AsyncGenerator[FolderObjectStore, None]:
     """Create the folder (mode 0700) where there is none; remove what a crash left unfinished.
 
-    One process uses the folder at a time: the data folder's lock sees to that. Raises
-    PortUnavailable when the folder cannot be prepared.
+    One process uses the folder at a time: the data folder's lock sees to that. Raises StartRefused
+    when the folder cannot be prepared.
     """
     if not await trio.to_thread.run_sync(_prepare, root):
-        raise PortUnavailable("the object folder cannot be prepared")
+        raise StartRefused([f"FETCHER_DATA_DIR: {root.name}/ cannot be made or written"])
     yield FolderObjectStore(root)
 
 

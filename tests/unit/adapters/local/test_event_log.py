@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from fetcher.adapters.local.event_log import open_event_log
-from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.errors import PortUnavailable, StartRefused
 from fetcher.ports import OutgoingMessage
 
 
@@ -104,7 +104,7 @@ async def test_a_line_that_failed_halfway_is_cut_off_before_the_next(
     assert [line["body"] for line in lines(path)] == ['{"n":1,"text":"ü"}', '{"n":3,"text":"ü"}']
 
 
-async def test_a_log_that_cannot_be_opened_is_unavailable(tmp_path: Path) -> None:
-    with pytest.raises(PortUnavailable):
+async def test_a_log_that_cannot_be_opened_refuses_the_start(tmp_path: Path) -> None:
+    with pytest.raises(StartRefused, match="cannot be opened to be written"):
         async with open_event_log(tmp_path):
             pytest.fail("a folder was opened as a file")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fetcher.adapters.local.object_folder import FolderObjectStore, open_object_folder
-from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.errors import PortUnavailable, StartRefused
 
 
 @pytest.fixture
@@ -138,8 +138,8 @@ async def test_the_probe_is_down_where_nothing_can_be_written(
     assert (result.status, result.error) == ("down", "object folder is not writable")
 
 
-async def test_a_root_that_is_a_file_is_unavailable(tmp_path: Path) -> None:
+async def test_a_root_that_is_a_file_refuses_the_start(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(PortUnavailable):
+    with pytest.raises(StartRefused, match="file/ cannot be made or written"):
         async with open_object_folder(tmp_path / "file"):
             pytest.fail("it was opened")

@@ -1,0 +1,91 @@
+"""`fetcher open-result` beside a data folder, and what it says when it cannot."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import trio
+
+from fetcher.adapters.sqlite.records import open_sqlite_records
+from fetcher.bootstrap.results import expected_from_events
+from fetcher.cli.result_opening import open_stored_result, save
+from fetcher.crypto.opener import OpenedResult
+from fetcher.domain.ids import new_job_id
+from fetcher.domain.jobs import Claimed, Job, JobStatus, LeaseState
+from fetcher.settings import Settings
+
+
+def event_line(key: str, size: int) -> str:
+    result = {"path": key, "hmac": "ab", "sizeBytes": size, "protection": {"keyVersion": "1"}}
+    body = json.dumps({"metadata": {"note": "a\u2028b\u0085c"}, "result": result})
+    return json.dumps({"body": body}, ensure_ascii=False)
+
+
+def test_an_unknown_key_is_one_line_and_exit_code_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Settings(fetcher_data_dir=tmp_path)
+    key = "external-data/none.json"
+    assert open_stored_result(settings, key, expected=None, output=None) == 1
+    told = capsys.readouterr().err
+    assert told == f"open-result: no job or event names a result under {key}\n"
+
+
+async def test_the_last_whole_event_that_names_the_key_counts(tmp_path: Path) -> None:
+    """Line separators that JSON leaves unescaped end no line; a torn last line is no event."""
+    log = tmp_path / "events.jsonl"
+    whole = [event_line("a.json", 1), event_line("a.json", 2), event_line("b.json", 3)]
+    log.write_text("\n".join([*whole, event_line("a.json", 4)[:-9]]), encoding="utf-8")
+    expected = await expected_from_events(trio.Path(log), "a.json")
+    assert (expected.size_bytes, expected.hmac, expected.key_version) == (2, "ab", "1")
+
+
+def test_a_running_service_keeps_its_leases(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the queue elsewhere the job's record tells what to expect: it is read, nothing more."""
+    settings = Settings(fetcher_data_dir=tmp_path, rabbitmq_host="127.0.0.1")
+    job = Job(
+        id=new_job_id(),
+        status=JobStatus.PENDING,
+        created_at=datetime(2026, 3, 14, tzinfo=UTC),
+        mapped_fields={"sales_db": {"orders": ("id",)}},
+        request_hash="h",
+        metadata={"source": "acme"},
+    )
+
+    async def claim() -> Claimed:
+        async with open_sqlite_records(tmp_path / "fetcher.db") as records:
+            await records.jobs.insert(job)
+            claimed = await records.leases.claim(job.id, owner="w", lease_seconds=60)
+            assert isinstance(claimed, Claimed)
+            return claimed
+
+    async def find_expired(claimed: Claimed) -> tuple[list[Job], LeaseState]:
+        async with open_sqlite_records(tmp_path / "fetcher.db") as records:
+            states = await records.leases.check([claimed.lease])
+            return await records.expired.find_expired(limit=9), states[job.id]
+
+    claimed = trio.run(claim)
+    key = f"external-data/{job.id}.json"
+    assert open_stored_result(settings, key, expected=None, output=None) == 1
+    assert "no job or event names" in capsys.readouterr().err
+    assert trio.run(find_expired, claimed) == ([], LeaseState.HELD)
+
+
+class Opened(OpenedResult):
+    def __init__(self) -> None:
+        """A result whose text is at hand."""
+
+    def chunks(self):  # type: ignore[no-untyped-def] # a fake
+        yield b"secret"
+
+
+def test_a_file_that_others_could_read_is_closed_to_them(tmp_path: Path) -> None:
+    output = tmp_path / "result.json"
+    output.write_text("older and longer")
+    output.chmod(0o644)
+    save(Opened(), output)
+    assert output.read_bytes() == b"secret"
+    assert output.stat().st_mode & 0o777 == 0o600
