@@ -3,7 +3,8 @@
 Hypercorn's own serve() is not used, for reasons that were found by reading it (0.18): an unexpected
 error of one connection ends the whole server, what it sends is shielded and unbounded (a client
 that stops reading holds a task, and the shutdown, for ever), and it has no limit on connections.
-Its connection class is used as it is.
+Its connection class is used, for HTTP/1 only: in HTTP/2 a client that grants no window would hold
+an answer's last send, and with it the shutdown, for ever; and idle connections outlive the stop.
 """
 
 import re
@@ -15,6 +16,8 @@ from typing import cast
 import structlog
 import trio
 from hypercorn.config import Config
+from hypercorn.protocol import ProtocolWrapper
+from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import (
@@ -169,8 +172,34 @@ class _HttpServer:
             client.abort()
 
 
+class _Http1(H11Protocol):
+    """Hypercorn's HTTP/1, which would turn into HTTP/2 where a client asks for it or assumes it."""
+
+    async def _check_protocol(self, event: object) -> None:
+        """An upgrade may be ignored (RFC 9110, 7.8); HTTP/2's preface is answered as a request."""
+
+
 class _Connection(TCPServer):
     """Hypercorn's connection, which would wait out its idle deadline after the client has left."""
+
+    @property
+    def protocol(self) -> ProtocolWrapper:
+        return self._protocol
+
+    @protocol.setter
+    def protocol(self, made: ProtocolWrapper) -> None:
+        made.protocol = _Http1(
+            made.app,
+            made.config,
+            made.context,
+            made.task_group,
+            made.state,
+            made.ssl,
+            made.client,
+            made.server,
+            made.send,
+        )
+        self._protocol = made
 
     async def _read_data(self) -> None:
         await super()._read_data()

@@ -238,6 +238,24 @@ async def test_what_is_no_http_ends_its_connection_only(nonsense: bytes) -> None
 # --- clients that do not read, and too many of them ------------------------------------------
 
 
+async def test_upgrade_to_http_2_is_ignored() -> None:
+    """Some clients ask for it with every request."""
+    upgrade = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk")
+    async with serving(an_api().app) as server, server.connected() as client:
+        await client.send("\r\n".join(["GET /health HTTP/1.1", "Host: test", *upgrade]).encode())
+        await client.send(b"\r\n\r\n")
+        assert (await client.answer())[0] == 200
+
+
+async def test_client_that_assumes_http_2_is_refused_in_http_1_and_let_go() -> None:
+    """In HTTP/2 a client that grants no window kept the process from ever ending."""
+    preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
+    async with serving(an_api().app) as server, server.connected() as client:
+        await client.send(preface)
+        assert (await client.answer())[0] >= 400
+        assert await client.is_closed()
+
+
 async def test_client_that_does_not_read_is_cut_off() -> None:
     """What it was sent has no deadline of hypercorn's, and is shielded there."""
 
