@@ -40,9 +40,12 @@ def identify(pid: int) -> Identity | None:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return None
-    # the name in parentheses may hold anything; state is field 3, start time field 22 (proc(5))
+    # the name in parentheses may hold anything; then state is field 3, the number of threads
+    # field 20, start time field 22 (proc(5))
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else Identity(pid=pid, started_ticks=int(fields[19]))
+    # a dying process is a zombie already while its other threads still hold ports and files
+    dead = fields[0] in "ZX" and int(fields[17]) <= 1
+    return None if dead else Identity(pid=pid, started_ticks=int(fields[19]))
 
 
 def is_alive(process: Identity) -> bool:
@@ -252,8 +255,16 @@ def _signal(process: Identity, number: int) -> None:
 
 def _await_end(processes: Sequence[Identity], deadline_seconds: float) -> None:
     give_up_at = time.monotonic() + deadline_seconds
-    while any(map(is_alive, processes)) and time.monotonic() < give_up_at:
+    waiting = [process for process in processes if not _has_ended(process)]
+    while waiting and time.monotonic() < give_up_at:
         time.sleep(0.05)
-    for process in processes:
-        with suppress(ChildProcessError):  # it is ours only when this very command started it
-            os.waitpid(process.pid, os.WNOHANG)
+        waiting = [process for process in waiting if not _has_ended(process)]
+
+
+def _has_ended(process: Identity) -> bool:
+    """Whether it is gone; one of our own children is buried by this."""
+    try:
+        buried, _ = os.waitpid(process.pid, os.WNOHANG)
+    except ChildProcessError:  # it is ours only when this very command started it
+        return not is_alive(process)
+    return buried == process.pid
