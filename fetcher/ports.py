@@ -243,7 +243,10 @@ class RejectReason(StrEnum):
 
 
 class Delivery(Protocol):
-    """One message that the broker handed over; settled exactly once."""
+    """One message that the broker handed over; settled exactly once.
+
+    Each way raises DeliveryLost when the consumer is gone: the broker delivers the message anew.
+    """
 
     @property
     def body(self) -> bytes: ...
@@ -257,7 +260,10 @@ class Delivery(Protocol):
     async def ack(self) -> None: ...
 
     async def reject(self, reason: RejectReason) -> None:
-        """To the dead letters, with the reason and its original route, then acknowledged."""
+        """To the dead letters, with the reason and its original route, then acknowledged.
+
+        Raise PortUnavailable while they do not take it: the delivery is still in hand then.
+        """
 
     async def requeue(self) -> None: ...
 
@@ -268,7 +274,7 @@ class Deliveries(Protocol):
     def __aiter__(self) -> AsyncIterator[Delivery]:
         """Deliveries as they come. Raises PortUnavailable when the connection is lost.
 
-        Deliveries in hand can then no longer be settled (their methods raise PortUnavailable); the
+        Deliveries in hand can then no longer be settled (their methods raise DeliveryLost); the
         broker will deliver them again.
         """
         ...

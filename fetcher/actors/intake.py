@@ -10,7 +10,7 @@ from fetcher.actors.lifecycle import Lifecycle
 from fetcher.actors.messages import ExtractOrder, Settlement
 from fetcher.actors.metrics import ActorMetrics
 from fetcher.domain.backoff import full_jitter
-from fetcher.domain.errors import PortError, PortUnavailable
+from fetcher.domain.errors import DeliveryLost, PortError, PortUnavailable
 from fetcher.domain.work_message import WorkMessage
 from fetcher.ports import Deliveries, Delivery, RejectReason, WorkConsumer
 
@@ -71,9 +71,11 @@ class Intake:
                     await self._wait_out(lost, tries)
 
     async def _wait_out(self, lost: PortUnavailable, tries: int) -> None:
-        wait = full_jitter(tries, base_seconds=0.5, cap_seconds=30.0)
-        log.warning("consumer_lost", code=lost.code, retry_in_seconds=round(wait, 2))
-        with trio.move_on_after(wait):
+        log.warning("consumer_lost", code=lost.code, tries=tries)
+        await self._pause(tries)
+
+    async def _pause(self, tries: int) -> None:
+        with trio.move_on_after(full_jitter(tries, base_seconds=0.5, cap_seconds=30.0)):
             await self._lifecycle.draining.wait()
 
     async def _take(self, deliveries: Deliveries, handlers: trio.Nursery) -> PortUnavailable | None:
@@ -137,4 +139,27 @@ class Intake:
     async def _reject(self, delivery: Delivery, reason: RejectReason) -> None:
         log.warning("delivery_rejected", reason=reason.value)
         self._metrics.rejected.labels(reason=reason.value).inc()
-        await delivery.reject(reason)
+        with self._metrics.rejected_waiting.track_inprogress():
+            await self._dead_letter(delivery, reason)
+
+    async def _dead_letter(self, delivery: Delivery, reason: RejectReason) -> None:
+        """Until they take it (decisions, row DLQ). Its place stays taken: a queue whose messages
+        have nowhere to go is not consumed for long."""
+        tries = 0
+        while not await self._try_to_dead_letter(delivery, reason, tries):
+            await self._pause(tries)
+            tries += 1
+
+    async def _try_to_dead_letter(
+        self, delivery: Delivery, reason: RejectReason, tries: int
+    ) -> bool:
+        try:
+            await delivery.reject(reason)
+        except DeliveryLost:
+            raise
+        except PortUnavailable as failure:
+            if self._lifecycle.draining.is_set():
+                raise
+            log.warning("dead_letters_away", reason=reason.value, code=failure.code, tries=tries)
+            return False
+        return True

@@ -35,6 +35,11 @@ class ActorMetrics:
             ["reason"],
             registry=registry,
         )
+        self.rejected_waiting = Gauge(
+            "fetcher_deliveries_rejected_waiting",
+            "Rejected deliveries that the dead letters do not take: each holds a worker's place.",
+            registry=registry,
+        )
         self.reaped = Counter(
             "fetcher_leases_reaped",
             "Leases that ran out, by what became of the job.",

@@ -22,6 +22,10 @@ class PortUnavailable(PortError):
     code = "unavailable"
 
 
+class DeliveryLost(PortUnavailable):
+    """The consumer that a delivery came by is gone: it cannot be settled, and comes again."""
+
+
 class Unroutable(PortError):
     """The broker has no queue for the message: it was returned."""
 

@@ -13,7 +13,7 @@ from fetcher.adapters.amqp.breaker import CircuitBreaker
 from fetcher.adapters.amqp.connection import BrokerConnection
 from fetcher.adapters.amqp.dead_letters import publish_dead_letter
 from fetcher.adapters.amqp.failures import call_broker
-from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.errors import DeliveryLost, PortUnavailable
 from fetcher.ports import Deliveries, Delivery, MessagePublisher, RejectReason
 
 START_SECONDS: Final = 5.0
@@ -88,8 +88,7 @@ class AmqpDeliveries:
             message = await self._waiting.receive()
         except trio.EndOfChannel:
             message = None
-        if self._is_lost:
-            raise PortUnavailable("the consumer's connection to the broker was lost")
+        self.refuse_lost()
         if message is None:
             raise StopAsyncIteration
         return AmqpDelivery(message, self)
@@ -107,13 +106,16 @@ class AmqpDeliveries:
 
     async def do(self, action: Callable[[], Awaitable[None]], *, seconds: float) -> None:
         """One bridged operation on the channel, which is of no use once one has failed."""
-        if self._is_lost:
-            raise PortUnavailable("the consumer's connection to the broker was lost")
+        self.refuse_lost()
         try:
             await call_broker(seconds, action)
         except PortUnavailable:
             self.lose()
-            raise
+        self.refuse_lost()
+
+    def refuse_lost(self) -> None:
+        if self._is_lost:
+            raise DeliveryLost("the consumer's connection to the broker was lost")
 
     def lose(self) -> None:
         """Nothing can be settled any more, and the iterator says so."""
@@ -179,6 +181,7 @@ class AmqpDelivery:
     async def reject(self, reason: RejectReason) -> None:
         """Where the dead letters cannot be reached the delivery stays in hand, unsettled."""
         self._check_unsettled()
+        self._deliveries.refuse_lost()
         await self._deliveries.publish_dead_letter(self, reason)
         await self._settle(self._acknowledge)
 

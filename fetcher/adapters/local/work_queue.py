@@ -8,7 +8,7 @@ from typing import Final, Self
 import trio
 
 from fetcher.adapters.dead_letters import dead_letter
-from fetcher.domain.errors import PortUnavailable, Unroutable
+from fetcher.domain.errors import DeliveryLost, PortUnavailable, Unroutable
 from fetcher.domain.message_envelope import HeaderValue
 from fetcher.ports import (
     Deliveries,
@@ -117,11 +117,11 @@ class LocalDeliveries:
             self._changed.notify_all()
 
     async def settle(self, delivery: "LocalDelivery", *, requeue: bool) -> None:
-        """Raises PortUnavailable after the consumer was left: the message is back in the queue."""
+        """Raises DeliveryLost after the consumer was left: the message is back in the queue."""
         async with self._changed:
             message = self._in_hand.pop(delivery, None)
             if message is None:
-                raise PortUnavailable("the consumer of this delivery is closed")
+                raise DeliveryLost("the consumer of this delivery is closed")
             if requeue:
                 self._ready.appendleft(message)
             self._changed.notify_all()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 import trio
 
-from fetcher.domain.errors import PortUnavailable, Unroutable
+from fetcher.domain.errors import DeliveryLost, Unroutable
 from fetcher.domain.message_envelope import HeaderValue
 from fetcher.ports import Deliveries, Delivery, OutgoingMessage, RejectReason
 from tests.contract.queue.work_queues import WorkQueue
@@ -204,9 +204,12 @@ async def test_a_delivery_cannot_be_settled_after_its_consumer_left(queue: WorkQ
     await queue.publisher.publish(queue.message())
     async with queue.consumer.consume(prefetch=1) as deliveries:
         [delivery] = await take(deliveries)
-    with pytest.raises(PortUnavailable):
+    with pytest.raises(DeliveryLost):
+        await delivery.reject(RejectReason.MALFORMED)
+    with pytest.raises(DeliveryLost):
         await delivery.ack()
     await wait_for_ready(queue, 1)
+    assert await queue.dead_letters() == []
 
 
 async def test_consuming_without_a_bound_is_refused(queue: WorkQueue) -> None:

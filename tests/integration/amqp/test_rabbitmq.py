@@ -16,7 +16,7 @@ from fetcher.adapters.amqp.broker import AmqpBroker, open_amqp
 from fetcher.adapters.amqp.connection import BrokerConnection
 from fetcher.adapters.amqp.topology import declare_topology
 from fetcher.bridge import open_asyncio, run_asyncio
-from fetcher.domain.errors import PortUnavailable, Unroutable
+from fetcher.domain.errors import DeliveryLost, PortUnavailable, Unroutable
 from fetcher.ports import Deliveries, Delivery, OutgoingMessage, RejectReason
 from tests.contract.queue.work_queues import broker_address
 from tests.integration.amqp.stalling_proxy import StallingProxy, stalling_proxy
@@ -195,7 +195,7 @@ async def test_a_cut_connection_ends_the_iterator_and_a_new_consumer_gets_the_me
         await proxy.cut()
         with pytest.raises(PortUnavailable, match="lost"):
             await take(deliveries)
-        with pytest.raises(PortUnavailable, match="lost"):
+        with pytest.raises(DeliveryLost, match="lost"):
             await in_hand.ack()
     async with fragile.consumer.consume(prefetch=1) as deliveries:
         again = await take(deliveries)

@@ -3,11 +3,12 @@
 import trio
 import trio.testing
 
-from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.errors import DeliveryLost, PortUnavailable
 from fetcher.domain.ids import new_job_id
 from fetcher.domain.jobs import (
     JobStatus,
 )
+from fetcher.ports import RejectReason
 from tests.unit.actors.bench import (
     Bench,
     FakeConsumer,
@@ -82,3 +83,66 @@ async def test_the_drain_stops_the_consumer_at_once_and_settles_what_is_in_hand(
         assert not_taken.settled == []
         assert consumer.left_at == [20.0]
         assert await bench.status_of(running) is JobStatus.COMPLETED
+
+
+class PickyDelivery(FakeDelivery):
+    """The dead letters take nothing until a time; the connection may be lost before that."""
+
+    taken_from = 100.0
+    lost_from = float("inf")
+
+    async def reject(self, reason: RejectReason) -> None:
+        await trio.lowlevel.checkpoint()
+        if trio.current_time() >= self.lost_from:
+            raise DeliveryLost("gone")
+        if trio.current_time() < self.taken_from:
+            raise PortUnavailable("full")
+        await super().reject(reason)
+
+
+async def test_what_the_dead_letters_do_not_take_holds_its_place_until_they_do(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    job_run, consumer = FakeJobRun(), FakeConsumer()
+    forged = [PickyDelivery(body=b"forged") for _ in range(2)]
+    [job] = await bench.insert(a_job())
+    for delivery in (*forged, a_delivery_of(job)):
+        consumer.put(delivery)
+    async with Worker(bench, job_run, consumer, places=2).running():
+        await trio.sleep(99)
+        assert bench.counted("fetcher_deliveries_rejected_waiting") == 2
+        assert bench.counted("fetcher_deliveries_rejected_total", reason="bad_signature") == 2
+        assert job_run.started == []
+        await trio.sleep(40)
+        assert [d.settled for d in forged] == [["reject bad_signature"]] * 2
+        assert bench.counted("fetcher_deliveries_rejected_waiting") == 0
+        assert await bench.status_of(job) is JobStatus.COMPLETED
+
+
+async def test_a_rejected_delivery_whose_connection_is_lost_frees_its_place(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    job_run, consumer = FakeJobRun(), FakeConsumer()
+    forged = PickyDelivery(body=b"forged")
+    forged.lost_from = 30.0
+    [job] = await bench.insert(a_job())
+    consumer.put(forged)
+    consumer.put(a_delivery_of(job))
+    async with Worker(bench, job_run, consumer, places=1).running():
+        await trio.sleep(90)
+        assert forged.settled == []
+        assert await bench.status_of(job) is JobStatus.COMPLETED
+
+
+async def test_a_drain_leaves_what_the_dead_letters_do_not_take_to_the_queue(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    consumer = FakeConsumer()
+    forged = PickyDelivery(body=b"forged")
+    consumer.put(forged)
+    async with Worker(bench, FakeJobRun(), consumer).running():
+        await trio.sleep(40)
+        bench.lifecycle.drain()
+        await trio.sleep(1)
+        assert forged.settled == []
+        assert consumer.left_at == [40.0]
