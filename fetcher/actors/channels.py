@@ -74,6 +74,15 @@ class Channel(Generic[T]):
     async def receive(self) -> T:
         return await self._receive.receive()
 
+    async def receive_until(self, ended: trio.Event) -> T | None:
+        """The next message; None once ``ended`` is set. No message is lost on the way."""
+        received: list[T] = []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_when, ended, nursery.cancel_scope)
+            received.append(await self.receive())
+            nursery.cancel_scope.cancel()
+        return received[0] if received else None
+
     def receive_waiting(self, *, limit: int) -> list[T]:
         """Take what lies there, without waiting."""
         taken: list[T] = []
@@ -87,3 +96,8 @@ class Channel(Generic[T]):
     async def __aiter__(self) -> AsyncIterator[T]:
         while True:
             yield await self.receive()
+
+
+async def _cancel_when(ended: trio.Event, scope: trio.CancelScope) -> None:
+    await ended.wait()
+    scope.cancel()

@@ -6,7 +6,7 @@ from typing import Protocol, TypeVar
 import structlog
 import trio
 
-from fetcher.actors.channels import Channel, Reply, ReplyLost
+from fetcher.actors.channels import Channel, Reply
 from fetcher.actors.lifecycle import Lifecycle
 from fetcher.actors.messages import (
     ExtractOrder,
@@ -59,7 +59,10 @@ class JobRun(Protocol):
 
 
 class Extractor:
-    """Takes orders one at a time; an order is always answered, a lease never just forgotten."""
+    """Takes orders one at a time; an order is always answered, a lease never just forgotten.
+
+    Ends once jobs are released, after giving back its own.
+    """
 
     def __init__(
         self,
@@ -87,10 +90,12 @@ class Extractor:
         self._relay_hints = relay_hints
         self._lifecycle = lifecycle
         self._metrics = metrics
+        self._claim_asked_at = 0.0
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
-        async for order in self._orders:
+        releasing = self._lifecycle.releasing
+        while (order := await self._orders.receive_until(releasing)) is not None:
             with (
                 order.reply.answering(),
                 structlog.contextvars.bound_contextvars(
@@ -131,6 +136,7 @@ class Extractor:
         """Hold the delivery while the record store is away; None once it was held long enough."""
 
         async def claim() -> Claimed | ClaimRefusal:
+            self._claim_asked_at = trio.current_time()
             return await self._leases.claim(
                 order.job_id, owner=self._owner, lease_seconds=self._lease_seconds
             )
@@ -139,7 +145,7 @@ class Extractor:
 
     async def _attempt(self, claim: Claimed) -> tuple[Settlement, str]:
         """Run the job under its lease; stop it when the lease is lost or the process gives up."""
-        started = LeaseStarted(lease=claim.lease)
+        started = LeaseStarted(lease=claim.lease, asked_at=self._claim_asked_at)
         await self._lease_commands.send(started)
         stopped: list[LeaseLoss | None] = []
         outcomes: list[TerminalOutcome] = []
@@ -160,11 +166,7 @@ class Extractor:
     async def _stop_on_loss(
         self, lost: Reply[LeaseLoss], stopped: list[LeaseLoss | None], scope: trio.CancelScope
     ) -> None:
-        try:
-            stopped.append(await lost.get())
-        except ReplyLost:
-            # The keeper crashed and forgot this lease: nobody renews it, so the attempt must end.
-            stopped.append(LeaseLoss.UNRENEWED)
+        stopped.append(await lost.get())
         scope.cancel()
 
     async def _stop_on_release(

@@ -1,5 +1,6 @@
 """Keeps the leases of this process's jobs, and hears of what takes them away."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -42,9 +43,11 @@ class _Held:
 
 
 class LeaseKeeper:
-    """Renews every lease in turn and asks once a second, in one query, which were taken away.
+    """Renews every lease and asks once a second, in one query, which were taken away.
 
-    It never ends an attempt itself: it answers the attempt's ``lost``, and the attempt stops.
+    It never ends an attempt itself: it answers the attempt's ``lost``, and the attempt stops. The
+    clock is watched beside the questions to the store, and these are asked side by side, so that
+    neither a slow answer nor many jobs keep a lease from being renewed or given up in time.
     """
 
     name = "lease_keeper"
@@ -60,40 +63,48 @@ class LeaseKeeper:
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._watch)
+            nursery.start_soon(self._ask_the_store)
+            nursery.start_soon(self._watch_the_clock)
             async for command in self._commands:
                 job_id = command.lease.job_id
                 if isinstance(command, LeaseStarted):
-                    self._held[job_id] = _Held(command, trio.current_time())
+                    self._held[job_id] = _Held(command, command.asked_at)
                 elif job_id in self._held and (
                     self._held[job_id].started.lease.token == command.lease.token
                 ):
                     del self._held[job_id]
 
-    async def _watch(self) -> None:
+    async def _ask_the_store(self) -> None:
         while True:
             await trio.sleep(CHECK_SECONDS)
-            if not self._held:
-                continue
+            held_now = list(self._held.values())
             with trio.move_on_after(STORE_SECONDS):
-                await self._check()
-            for held in list(self._held.values()):
-                if trio.current_time() - held.renewed_at >= self._times.renew_seconds:
-                    with trio.move_on_after(STORE_SECONDS):
-                        await self._renew(held)
-            self._give_up_on_unrenewed()
+                async with trio.open_nursery() as questions:
+                    if held_now:
+                        questions.start_soon(self._check, held_now)
+                    for held in held_now:
+                        if trio.current_time() - held.renewed_at >= self._times.renew_seconds:
+                            questions.start_soon(self._renew, held)
 
-    async def _check(self) -> None:
+    async def _watch_the_clock(self) -> None:
+        while True:
+            await trio.sleep(CHECK_SECONDS)
+            for held in list(self._held.values()):
+                if trio.current_time() - held.renewed_at >= self._times.give_up_seconds:
+                    self._lose(held, LeaseLoss.UNRENEWED)
+
+    async def _check(self, asked: Sequence[_Held]) -> None:
         try:
-            states = await self._leases.check([h.started.lease for h in self._held.values()])
+            states = await self._leases.check([held.started.lease for held in asked])
         except PortError as failure:
             log.warning("lease_check_failed", code=failure.code)
             return
-        for job_id, state in states.items():
+        for held in asked:
+            state = states[held.started.lease.job_id]
             if state is LeaseState.CANCEL_REQUESTED:
-                self._lose(job_id, LeaseLoss.CANCEL_REQUESTED)
+                self._lose(held, LeaseLoss.CANCEL_REQUESTED)
             elif state is LeaseState.LOST:
-                self._lose(job_id, LeaseLoss.SUPERSEDED)
+                self._lose(held, LeaseLoss.SUPERSEDED)
 
     async def _renew(self, held: _Held) -> None:
         asked_at = trio.current_time()
@@ -106,15 +117,12 @@ class LeaseKeeper:
         if ours:
             held.renewed_at = asked_at
         else:
-            self._lose(lease.job_id, LeaseLoss.SUPERSEDED)
+            self._lose(held, LeaseLoss.SUPERSEDED)
 
-    def _give_up_on_unrenewed(self) -> None:
-        for job_id, held in list(self._held.items()):
-            if trio.current_time() - held.renewed_at >= self._times.give_up_seconds:
-                self._lose(job_id, LeaseLoss.UNRENEWED)
-
-    def _lose(self, job_id: JobId, loss: LeaseLoss) -> None:
-        held = self._held.pop(job_id, None)
-        if held is not None:
+    def _lose(self, held: _Held, loss: LeaseLoss) -> None:
+        """An answer may come late: it says nothing of a later lease on the same job."""
+        job_id = held.started.lease.job_id
+        if self._held.get(job_id) is held:
+            del self._held[job_id]
             log.warning("lease_lost", job_id=str(job_id), loss=loss.value)
             held.started.lost.set(loss)

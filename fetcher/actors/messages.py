@@ -54,9 +54,14 @@ class LeaseLoss(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseStarted:
-    """An attempt begins: keep its lease, and answer when it is lost."""
+    """An attempt begins: keep its lease, and answer when it is lost.
+
+    ``asked_at`` is our monotonic time before the claim was asked for: the store's answer may have
+    taken long, and its lease counts from before that.
+    """
 
     lease: Lease
+    asked_at: float
     lost: Reply[LeaseLoss] = field(default_factory=Reply, repr=False)
 
 

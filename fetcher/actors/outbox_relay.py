@@ -25,7 +25,8 @@ class EventRounds(Protocol):
 class OutboxRelay:
     """Works on hints alone; what it misses, the repairer finds.
 
-    After the last hint of a drain it goes once over everything that is due, then ends.
+    The last round of a drain lets the publish at hand end, since a cut one would keep its event
+    leased; then it goes once over everything that is due, and ends.
     """
 
     name = "outbox_relay"
@@ -45,15 +46,10 @@ class OutboxRelay:
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._relay)
-            await self._lifecycle.last_round.wait()
-            nursery.cancel_scope.cancel()
-        while await self._events.publish_due(limit=BATCH) == BATCH:
-            pass
-
-    async def _relay(self) -> None:
-        async for hint in self._hints:
+        last_round = self._lifecycle.last_round
+        while (hint := await self._hints.receive_until(last_round)) is not None:
             hinted = [hint, *self._hints.receive_waiting(limit=BATCH - 1)]
             self._metrics.hints_dropped.labels(channel=self._hints.name).set(self._hints.dropped)
             await self._events.publish_due(limit=BATCH, job_ids=[h.job_id for h in hinted])
+        while await self._events.publish_due(limit=BATCH) == BATCH:
+            pass

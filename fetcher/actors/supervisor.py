@@ -21,6 +21,8 @@ MAX_RESTARTS = 5
 RESTART_WINDOW_SECONDS = 60.0
 LAST_ROUND_SECONDS = 10.0
 RELEASE_SECONDS = 10.0
+EXTRACTOR = "extractor-"
+"""How the names of extractors begin."""
 
 
 class Actor(Protocol):
@@ -123,15 +125,29 @@ class Supervisor:
             if refusal is not None:
                 self._refuse(refusal)
                 return None
-            types = crash_types(crash)
-            log.error(
-                "actor_crashed", actor=spec.actor.name, crash=types, places=crash_places(crash)
-            )
-            return types
+            self._log_crash(spec, crash)
+            return crash_types(crash)
+        except BaseExceptionGroup as mixed:
+            # A crash on the way down comes in one group with the cancellation, which must go on
+            # alone: the crash would leave the process as a traceback, texts and all.
+            cancelled, crashes = mixed.split(trio.Cancelled)
+            if cancelled is None or not isinstance(crashes, ExceptionGroup | None):
+                raise
+            if crashes is not None:
+                self._log_crash(spec, crashes)
+            raise cancelled from None
         if spec.restart is Restart.TRANSIENT or self._lifecycle.draining.is_set():
             return None
         log.error("actor_ended_early", actor=spec.actor.name)
         return "ended early"
+
+    def _log_crash(self, spec: Supervised, crash: Exception) -> None:
+        log.error(
+            "actor_crashed",
+            actor=spec.actor.name,
+            crash=crash_types(crash),
+            places=crash_places(crash),
+        )
 
     def _refuse(self, refused: StartRefused) -> None:
         self._refused = self._refused or refused
@@ -145,17 +161,21 @@ class Supervisor:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._wait_for, "http", times.request_wait_seconds)
             await self._wait_for("intake", times.job_wait_seconds)
-            if not self._has_ended("intake"):
-                log.info("jobs_released")
-                self._lifecycle.releasing.set()
-                await self._wait_for("intake", RELEASE_SECONDS)
+            await self._end_workers()
         self._lifecycle.last_round.set()
         await self._wait_for("outbox_relay", LAST_ROUND_SECONDS)
         log.info("drain_finished")
 
-    def _has_ended(self, actor_name: str) -> bool:
-        ended = self._ended.get(actor_name)
-        return ended is None or ended.is_set()
+    async def _end_workers(self) -> None:
+        """Extractors end, those at work give back their jobs: also such whose intake has crashed
+        since it brought them."""
+        workers = [name for name in self._ended if name == "intake" or name.startswith(EXTRACTOR)]
+        if all(self._ended[name].is_set() for name in workers):
+            return
+        self._lifecycle.releasing.set()
+        async with trio.open_nursery() as nursery:
+            for name in workers:
+                nursery.start_soon(self._wait_for, name, RELEASE_SECONDS)
 
     async def _wait_for(self, actor_name: str, seconds: float) -> None:
         ended = self._ended.get(actor_name)

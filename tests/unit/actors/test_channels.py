@@ -58,3 +58,28 @@ async def test_a_cancelled_receiver_lets_the_asker_know(
         await trio.sleep_forever()
     with pytest.raises(ReplyLost):
         await reply.get()
+
+
+async def test_receiving_until_an_end_loses_no_message(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    channel: Channel[int] = Channel("orders", capacity=0)
+    ended = trio.Event()
+    received: list[int | None] = []
+
+    async def receive_all() -> None:
+        while True:
+            received.append(await channel.receive_until(ended))
+            if received[-1] is None:
+                return
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(receive_all)
+        await trio.sleep(1)
+        await channel.send(1)
+        await channel.send(2)
+        ended.set()
+    assert received == [1, 2, None]
+    with trio.move_on_after(1) as waited:
+        await channel.send(3)
+    assert waited.cancelled_caught

@@ -202,3 +202,27 @@ async def test_two_publishers_share_the_work_without_a_repeat(
         nursery.cancel_scope.cancel()
     ids = first.broker.ids() + second.broker.ids()
     assert sorted(ids) == sorted(f"fetcher.job.completed.{job.id}" for job in jobs)
+
+
+async def test_the_last_round_lets_the_publish_at_hand_end(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    """Cut off, its event would stay leased, and would be sent again by whoever comes next."""
+    outbox = Outbox(bench)
+    job = await outbox.ended_job()
+    publish = outbox.broker.publish
+
+    async def publish_slowly(message: OutgoingMessage) -> None:
+        await trio.sleep(3)
+        await publish(message)
+
+    outbox.broker.publish = publish_slowly  # type: ignore[method-assign] # a slow broker
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(outbox.relay.run)
+        bench.relay_hints.offer(RelayHint(job.id))
+        await trio.sleep(1)
+        bench.lifecycle.last_round.set()
+    assert outbox.broker.ids() == [f"fetcher.job.completed.{job.id}"]
+    stored = await bench.records.jobs.get(job.id)
+    assert stored is not None
+    assert not stored.event_pending

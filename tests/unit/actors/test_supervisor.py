@@ -216,3 +216,48 @@ async def test_the_record_of_a_crash_names_types_and_places_and_no_text(
     assert crashes[0]["crash"] == "ExceptionGroup(ValueError)"
     assert crashes[0]["places"][-1].endswith(" leak")
     assert "hunter2" not in repr(records)
+
+
+async def test_a_crash_beside_the_cancellation_on_the_way_down_stays_inside(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Both come in one group, which is no ``Exception``: its texts must not reach the terminal."""
+
+    async def crash_when_cancelled() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise ValueError("host=10.0.0.5 password=hunter2")
+
+    async def two_tasks() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(crash_when_cancelled)
+            nursery.start_soon(trio.sleep_forever)
+
+    bench = Bench(Scripted("reaper", two_tasks))
+    with structlog.testing.capture_logs() as records:
+        bench.lifecycle.drain()
+        await bench.supervisor.run()
+    [crash] = [r for r in records if r["event"] == "actor_crashed"]
+    assert (crash["actor"], crash["crash"]) == ("reaper", "ExceptionGroup(ValueError)")
+    assert "hunter2" not in repr(records)
+
+
+async def test_jobs_whose_intake_is_gone_are_released_before_the_end(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """An intake that was restarted has nothing in hand, but its former jobs still run."""
+    released_at: list[float] = []
+
+    async def extractor() -> None:
+        await bench.lifecycle.releasing.wait()
+        await trio.sleep(3)
+        released_at.append(trio.current_time())
+
+    async def intake() -> None:
+        await bench.lifecycle.draining.wait()
+
+    bench = Bench(Scripted("intake", intake), Scripted("extractor-1", extractor))
+    bench.lifecycle.drain()
+    await bench.supervisor.run()
+    assert released_at == [15]
