@@ -7,6 +7,7 @@ from typing import Protocol
 import trio
 
 from fetcher.compat import normalized_request
+from fetcher.domain.backoff import full_jitter
 from fetcher.domain.connections import Connection
 from fetcher.domain.errors import PortError, PortUnavailable
 from fetcher.domain.jobs import (
@@ -39,7 +40,8 @@ TENANT = TenantContext.new("default")
 """What the Engine gets where there is one tenant only (spec engine 17.5)."""
 
 TIDY_SECONDS = 10.0
-STORE_TRIES = 5
+STORE_SECONDS = 120.0
+"""How long the connections' records may be away while leases are still renewed."""
 LIMIT_NAMES = {
     "maxDatasources": "max_datasources",
     "maxTablesPerDatasource": "max_tables_per_datasource",
@@ -219,12 +221,18 @@ class RunJob:
         return found
 
     async def _find(self, names: Sequence[str]) -> list[Connection]:
-        for attempt in range(STORE_TRIES):
-            try:
-                return await self._parts.connections.find_by_config_names(names)
-            except PortUnavailable:
-                await trio.sleep(min(2**attempt, 8))
-        raise JobFailed(FailureFacts(message="the record store is away", code="unavailable"))
+        """An outage is waited out: it ends the attempt by its lease, and must not fail the job."""
+        code, tries = PortUnavailable.code, 0
+        with trio.move_on_after(STORE_SECONDS):
+            while code == PortUnavailable.code:
+                try:
+                    return await self._parts.connections.find_by_config_names(names)
+                except PortUnavailable:
+                    await trio.sleep(full_jitter(tries, base_seconds=0.5, cap_seconds=8.0))
+                    tries += 1
+                except PortError as failure:
+                    code = failure.code
+        raise JobFailed(FailureFacts(message="the connections cannot be read", code=code))
 
     async def _lease_state(self, lease: Lease) -> LeaseState:
         """What is found here saves an upload's last step; the terminal write decides anyway."""

@@ -15,7 +15,7 @@ from fetcher.commands.run_job import JobRunParts, RunJob
 from fetcher.crypto.opener import open_result
 from fetcher.crypto.sealer import ResultSealer
 from fetcher.domain.connections import Connection, SourceType
-from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.errors import PortUnavailable, RecordCorrupt
 from fetcher.domain.ids import ConnectionId, new_connection_id, new_job_id
 from fetcher.domain.jobs import (
     Claimed,
@@ -340,3 +340,36 @@ async def test_a_cancelled_attempt_leaves_no_upload(
         await RunJob(parts).run(claim.job, Lease(job_id=claim.job.id, token=b"", attempt=1))
     assert scope.cancelled_caught
     assert objects.open_uploads == 0
+
+
+async def test_a_connection_record_that_cannot_be_read_fails_the_job_and_crashes_nobody(
+    bench: Bench,
+) -> None:
+    async def corrupt(names: Sequence[str]) -> list[Connection]:
+        await trio.lowlevel.checkpoint()
+        raise RecordCorrupt("connection record: type")
+
+    claim = await bench.claimed()
+    bench.records.connections.find_by_config_names = corrupt  # type: ignore[method-assign] # a fault
+    outcome = await bench.run_job.run(claim.job, claim.lease)
+    assert outcome.status is JobStatus.FAILED
+    assert outcome.failure is not None
+    assert outcome.failure.code == "record_corrupt"
+
+
+async def test_a_record_store_that_is_away_for_a_while_does_not_fail_the_job(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    claim = await bench.claimed()
+    find = bench.records.connections.find_by_config_names
+
+    async def away_at_first(names: Sequence[str]) -> list[Connection]:
+        await trio.lowlevel.checkpoint()
+        if trio.current_time() < 45:
+            raise PortUnavailable("away")
+        return await find(names)
+
+    bench.records.connections.find_by_config_names = away_at_first  # type: ignore[method-assign] # a fault
+    outcome = await bench.run_job.run(claim.job, claim.lease)
+    assert outcome.status is JobStatus.COMPLETED
+    assert 45 <= trio.current_time() <= 53
