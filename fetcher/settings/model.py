@@ -85,7 +85,11 @@ class Settings(BaseSettings):
     """Read once, at the start; a field's name is its variable's name in lower case."""
 
     model_config = SettingsConfigDict(
-        env_ignore_empty=True, extra="ignore", hide_input_in_errors=True, frozen=True
+        env_ignore_empty=True,
+        extra="ignore",
+        hide_input_in_errors=True,
+        frozen=True,
+        allow_inf_nan=False,
     )
 
     # process and HTTP
@@ -160,10 +164,12 @@ class Settings(BaseSettings):
     datasource_query_timeout_sec: Annotated[float, Field(gt=0)] = 300.0
     fetcher_data_dir: Path = Path("fetcher-data")
 
-    # switches of parts that this version does not have yet: refused, never ignored
     allow_insecure_tls: Boolean = False
+
+    # switches of parts that this version does not have yet: refused, never ignored
     multi_tenant_enabled: Boolean = False
     plugin_auth_enabled: Boolean = False
+    fetcher_access_token: SecretStr = SecretStr("")
 
     @classmethod
     def settings_customise_sources(

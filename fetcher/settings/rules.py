@@ -1,15 +1,24 @@
 """Rules between settings: each returns lines that name the setting and say the rule."""
 
-import base64
-import binascii
+import re
 from collections.abc import Mapping
 
+from fetcher.crypto.keys import (
+    KeyRing,
+    MasterKeyError,
+    PreviousKeysMalformed,
+    generate_master_key,
+)
 from fetcher.settings.model import DeploymentMode, Role, Settings
 from fetcher.settings.mongo_address import AddressInvalid, compose_uri, uses_tls
 
 LOG_LEVELS = ("debug", "info", "warn", "error", "dpanic", "panic", "fatal")
 LOG_ENCODINGS = ("json", "console")
-MIN_MASTER_KEY_BYTES = 32
+MAX_WORKERS = 1000
+MAX_QUEUE_NAME_BYTES = 200
+"""AMQP has 255 for a name, and the consumer's own is the queue's with an id behind it."""
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 UPLOAD_SECONDS = 60.0
 """What an upload may take after the run limit, for the check of the broker's ack timeout."""
 
@@ -30,17 +39,20 @@ def all_rules(settings: Settings, role: Role, environment: Mapping[str, str]) ->
 
 
 def _key_rules(settings: Settings) -> list[str]:
-    text = "".join(settings.app_enc_key.get_secret_value().split())
-    if not text:
-        if settings.needs_data_folder:
-            return []
-        return ["APP_ENC_KEY: master key too short: got 0 bytes, minimum 32 required"]
+    """The keys are read as the start reads them; the data folder may keep the master itself."""
+    master = settings.app_enc_key.get_secret_value()
+    if not master and settings.needs_data_folder:
+        master = generate_master_key()
     try:
-        length = len(base64.b64decode(text, validate=True))
-    except (binascii.Error, ValueError):
-        return ["APP_ENC_KEY: invalid master key (base64)"]
-    if length < MIN_MASTER_KEY_BYTES:
-        return [f"APP_ENC_KEY: master key too short: got {length} bytes, minimum 32 required"]
+        KeyRing.from_text(
+            master,
+            version=settings.app_enc_key_version,
+            previous=settings.app_enc_key_previous.get_secret_value(),
+        )
+    except PreviousKeysMalformed as refused:
+        return [f"APP_ENC_KEY_PREVIOUS: {refused}"]
+    except MasterKeyError as refused:
+        return [f"APP_ENC_KEY: {refused}"]
     return []
 
 
@@ -53,13 +65,24 @@ def _address_rules(settings: Settings) -> list[str]:
 
 def _broker_rules(settings: Settings) -> list[str]:
     """A blank user or password is refused: the client library would try ``guest`` instead."""
+    problems = [
+        f"{name}: at most {MAX_QUEUE_NAME_BYTES} bytes, without control characters"
+        for name, value in (
+            ("RABBITMQ_FETCHER_WORK_QUEUE", settings.work_queue),
+            ("RABBITMQ_JOB_EVENTS_EXCHANGE", settings.events_exchange),
+        )
+        if len(value.encode()) > MAX_QUEUE_NAME_BYTES or CONTROL.search(value)
+    ]
+    if settings.rabbitmq_numbers_of_workers > MAX_WORKERS:
+        problems.append(f"RABBITMQ_NUMBERS_OF_WORKERS: must be at most {MAX_WORKERS}")
     if settings.queue_is_embedded:
-        return []
+        return problems
     given = {
         "RABBITMQ_DEFAULT_USER": settings.rabbitmq_default_user,
         "RABBITMQ_DEFAULT_PASS": settings.rabbitmq_default_pass.get_secret_value(),
     }
-    return [f"{name}: required with RabbitMQ" for name, value in given.items() if not value]
+    required = [f"{name}: required with RabbitMQ" for name, value in given.items() if not value]
+    return problems + required
 
 
 def _log_rules(settings: Settings) -> list[str]:
@@ -128,7 +151,7 @@ def _streaming_rules(settings: Settings, role: Role, environment: Mapping[str, s
         problems.append(
             "STREAMING_CLOUDEVENTS_SOURCE: Event.Source required (CloudEvents ce-source)"
         )
-    elif len(source.encode()) > 2048 or any(ord(c) < 0x20 or ord(c) == 0x7F for c in source):
+    elif len(source.encode()) > 2048 or CONTROL.search(source):
         problems.append(
             "STREAMING_CLOUDEVENTS_SOURCE: at most 2048 bytes, without control characters"
         )
@@ -143,10 +166,24 @@ def _storage_rules(settings: Settings) -> list[str]:
         problems.append(
             "OBJECT_STORAGE_ACCESS_KEY_ID: set it and OBJECT_STORAGE_SECRET_KEY, or neither"
         )
+    prefix = settings.object_storage_key_prefix
+    if settings.object_store_is_embedded and not is_folder_prefix(prefix):
+        problems.append(
+            "OBJECT_STORAGE_KEY_PREFIX: must name folders inside of the object folder"
+            " (set OBJECT_STORAGE_BUCKET to use any text)"
+        )
     endpoint = settings.object_storage_endpoint
     if endpoint and not endpoint.lower().startswith(("http://", "https://")):
         problems.append("OBJECT_STORAGE_ENDPOINT: must begin with http:// or https://")
     return problems
+
+
+def is_folder_prefix(prefix: str) -> bool:
+    """Whether a key with this prefix is a path that stays inside of the object folder."""
+    parts = f"{prefix}external-data".split("/")
+    plain = all(part not in ("", ".", "..", ".uploads") for part in parts)
+    short = all(len(part.encode()) <= 255 for part in parts)
+    return plain and short and not CONTROL.search(prefix) and "\\" not in prefix
 
 
 def _tls_rules(settings: Settings) -> list[str]:
@@ -168,6 +205,8 @@ def _tls_rules(settings: Settings) -> list[str]:
         ]
         if settings.allow_insecure_tls:
             problems.append("ALLOW_INSECURE_TLS: refused with DEPLOYMENT_MODE=saas")
+        if settings.datasource_sqlite_dir is not None:
+            problems.append("DATASOURCE_SQLITE_DIR: refused with DEPLOYMENT_MODE=saas")
     elif not settings.allow_insecure_tls:
         problems += [
             f"ALLOW_INSECURE_TLS: {name} has no TLS (set ALLOW_INSECURE_TLS=true to allow that)"
@@ -220,5 +259,10 @@ def _later_rules(settings: Settings) -> list[str]:
         problems.append(
             "PLUGIN_AUTH_ENABLED: this version cannot ask the authorization service; it would"
             " serve without authorization"
+        )
+    if settings.fetcher_access_token.get_secret_value():
+        problems.append(
+            "FETCHER_ACCESS_TOKEN: this version does not ask for it; it would serve without"
+            " authorization"
         )
     return problems

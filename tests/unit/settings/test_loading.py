@@ -95,7 +95,7 @@ def test_every_violation_is_reported_at_once() -> None:
         Role.WORKER,
     )
     assert problems == [
-        "APP_ENC_KEY: invalid master key (base64)",
+        "APP_ENC_KEY: invalid master key (base64): not standard base64 with padding",
         "SERVER_ADDRESS: must be host:port or :port",
         "LOG_LEVEL: must be one of debug, info, warn, error, dpanic, panic, fatal",
         "MONGO_HOST: required with --role=worker: embedded parts need --role=all",
@@ -208,11 +208,76 @@ def test_the_broker_must_wait_longer_for_an_ack_than_a_job_can_take() -> None:
 
 
 def test_parts_that_this_version_lacks_are_refused_not_ignored() -> None:
-    problems = refusals({"MULTI_TENANT_ENABLED": "yes", "PLUGIN_AUTH_ENABLED": "true"})
+    problems = refusals(
+        {
+            "MULTI_TENANT_ENABLED": "yes",
+            "PLUGIN_AUTH_ENABLED": "true",
+            "FETCHER_ACCESS_TOKEN": "hunter2",
+        }
+    )
     assert [p.partition(":")[0] for p in problems] == [
         "MULTI_TENANT_ENABLED",
         "PLUGIN_AUTH_ENABLED",
+        "FETCHER_ACCESS_TOKEN",
     ]
+    assert "hunter2" not in str(problems)
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "Infinity"])
+@pytest.mark.parametrize("name", ["READYZ_DRAIN_DELAY_SEC", "SHUTDOWN_JOB_WAIT_SEC"])
+def test_a_wait_without_end_is_refused(name: str, text: str) -> None:
+    """A drain that never ends, or a crash at its begin, would lose what is in hand."""
+    if (name, text) == ("READYZ_DRAIN_DELAY_SEC", "-inf"):
+        assert load(READYZ_DRAIN_DELAY_SEC=text).readyz_drain_delay_sec == 1
+        return
+    [problem] = refusals({name: text})
+    assert problem.startswith(f"{name}: input should be")
+
+
+def test_more_workers_than_a_process_can_have_are_refused() -> None:
+    assert load(RABBITMQ_NUMBERS_OF_WORKERS="1000").rabbitmq_numbers_of_workers == 1000
+    assert refusals({"RABBITMQ_NUMBERS_OF_WORKERS": "1001"}) == [
+        "RABBITMQ_NUMBERS_OF_WORKERS: must be at most 1000"
+    ]
+
+
+@pytest.mark.parametrize("name", ["RABBITMQ_FETCHER_WORK_QUEUE", "RABBITMQ_JOB_EVENTS_EXCHANGE"])
+@pytest.mark.parametrize("text", ["x" * 201, "ä" * 101, "two\nlines", "a\x7fb"])
+def test_a_name_that_amqp_cannot_carry_is_refused(name: str, text: str) -> None:
+    assert refusals({**WORKER, name: text}, Role.WORKER) == [
+        f"{name}: at most 200 bytes, without control characters"
+    ]
+
+
+@pytest.mark.parametrize(
+    "prefix", ["/results/", "a//b/", "../", "./", "a/../b/", ".uploads/", "\\"]
+)
+def test_a_key_prefix_that_leaves_the_object_folder_is_refused(prefix: str) -> None:
+    [problem] = refusals({"OBJECT_STORAGE_KEY_PREFIX": prefix})
+    assert problem.startswith("OBJECT_STORAGE_KEY_PREFIX: must name folders inside")
+    environment = {**WORKER, "OBJECT_STORAGE_KEY_PREFIX": prefix}
+    assert load(Role.WORKER, **environment).object_storage_key_prefix == prefix
+
+
+@pytest.mark.parametrize("prefix", ["", "acme/", "acme/results/", "acme-"])
+def test_a_key_prefix_may_name_folders(prefix: str) -> None:
+    assert load(OBJECT_STORAGE_KEY_PREFIX=prefix).object_storage_key_prefix == prefix
+
+
+def test_sqlite_sources_are_refused_in_saas_mode() -> None:
+    environment = {**WORKER, "DEPLOYMENT_MODE": "saas", "DATASOURCE_SQLITE_DIR": "/srv/sources"}
+    problems = refusals(environment, Role.WORKER)
+    assert "DATASOURCE_SQLITE_DIR: refused with DEPLOYMENT_MODE=saas" in problems
+
+
+def test_previous_keys_are_read_before_the_start() -> None:
+    assert load(APP_ENC_KEY_PREVIOUS=f"0={KEY}").app_enc_key_previous.get_secret_value()
+    for text, problem in {
+        "no-label": "previous key 1: expected <version>=<base64>",
+        "0=c2hvcnQ=": "previous key 1: master key too short: got 5 bytes, minimum 32 required",
+        f"1={KEY}": "previous key 1: its version is taken by another key",
+    }.items():
+        assert refusals({"APP_ENC_KEY_PREVIOUS": text}) == [f"APP_ENC_KEY_PREVIOUS: {problem}"]
 
 
 def test_a_secret_comes_from_a_file(tmp_path: Path) -> None:
