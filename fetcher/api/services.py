@@ -36,7 +36,8 @@ class ReadinessAnswer:
 class SystemServices:
     """What the system routes need; both roles have them.
 
-    ``optional_dependencies`` are reported on ``/readyz`` but do not decide it (decisions).
+    ``optional_dependencies`` are reported on ``/readyz`` but do not decide it (decisions), which
+    shows ``readiness_version`` (spec configuration 2.8).
     """
 
     health: Callable[[], Awaitable[HealthAnswer]]
@@ -46,6 +47,7 @@ class SystemServices:
     readiness_metrics: ReadinessMetrics
     now: UtcNow
     version: str = "0.0.0"
+    readiness_version: str = "unknown"
     deployment_mode: str = "local"
     optional_dependencies: frozenset[str] = frozenset({"redis"})
 

@@ -42,7 +42,7 @@ class SystemRoutes:
         body = ReadinessBody(
             status="unhealthy" if failing else "healthy",
             checks={name: CheckBody.of(result) for name, result in checks.items()},
-            version=self._services.version,
+            version=self._services.readiness_version,
             deployment_mode=self._services.deployment_mode,
         )
         return answer(body, 503 if failing else 200)

@@ -9,7 +9,7 @@ import structlog
 import trio
 from prometheus_client import CollectorRegistry
 
-from fetcher.actors.channels import Channel
+from fetcher.actors.channels import Channel, ReplyLost
 from fetcher.actors.dispatcher import Dispatcher
 from fetcher.actors.extractor import Extractor
 from fetcher.actors.health import Health
@@ -53,12 +53,14 @@ from fetcher.crypto.sealer import ResultSealer
 from fetcher.crypto.signer import MessageSigner, MessageVerifier
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import Job, JobStatus, TerminalOutcome
+from fetcher.ports import ProbeResult, ProbeStatus
 from fetcher.settings import DeploymentMode, Role, Settings
 
 log = structlog.get_logger(__name__)
 
 HINTS = 1000
-ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 12.0
+"""Longer than the health actor waits for its probes."""
 
 
 def utc_now() -> datetime:
@@ -250,6 +252,7 @@ class Roster:
             readiness_metrics=self._readiness_metrics,
             now=utc_now,
             version=settings.version,
+            readiness_version=settings.readyz_version,
             deployment_mode=settings.deployment_mode.value,
             optional_dependencies=frozenset(settings.optional_dependencies),
         )
@@ -297,7 +300,16 @@ class Roster:
         return ReadinessAnswer(draining=report.draining, checks=report.checks or {})
 
     async def _ask(self, *, probe: bool) -> HealthReport:
+        """What the health actor says; while it says nothing, the process is not well."""
         question = HealthQuestion(probe)
-        with trio.fail_after(ANSWER_SECONDS):
+        with trio.move_on_after(ANSWER_SECONDS):
             await self._questions.send(question)
-            return await question.reply.get()
+            try:
+                return await question.reply.get()
+            except ReplyLost:
+                pass
+        return HealthReport(
+            self_probe_passed=False,
+            draining=self._lifecycle.draining.is_set(),
+            checks={"health": ProbeResult(status=ProbeStatus.DOWN, error="no answer")},
+        )

@@ -199,6 +199,7 @@ def an_api(
             readiness_metrics=ReadinessMetrics(registry),
             now=clock,
             version="v3.1.0",
+            readiness_version="v3.1.0",
         ),
         connections=records.connections,
         jobs=records.jobs,

@@ -1,0 +1,54 @@
+"""What the actors are given of the settings, and what HTTP says while they say nothing."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from fetcher.actors.lifecycle import Lifecycle
+from fetcher.api.services import SystemServices
+from fetcher.bootstrap import roster
+from fetcher.bootstrap.adapters import open_adapters
+from fetcher.bootstrap.roster import Roster
+from fetcher.settings import Role, Settings
+
+
+@asynccontextmanager
+async def system_services(
+    folder: Path, lifecycle: Lifecycle, **settings: str
+) -> AsyncIterator[SystemServices]:
+    loaded = Settings(fetcher_data_dir=folder, **settings)  # type: ignore[arg-type] # texts only
+    async with open_adapters(loaded, Role.ALL) as adapters:
+        yield Roster(loaded, Role.ALL, adapters, lifecycle)._system()
+
+
+async def test_a_health_actor_that_is_silent_is_a_process_that_is_not_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(roster, "ANSWER_SECONDS", 0.05)
+    lifecycle = Lifecycle()
+    async with system_services(tmp_path, lifecycle) as services:
+        assert not (await services.health()).self_probe_passed
+        answered = await services.readiness()
+        assert not answered.draining
+        assert [(name, str(r.status)) for name, r in answered.checks.items()] == [
+            ("health", "down")
+        ]
+        lifecycle.drain()
+        assert (await services.readiness()).draining
+
+
+@pytest.mark.parametrize(
+    ("settings", "version"),
+    [
+        ({}, "unknown"),
+        ({"version": "v8"}, "v8"),
+        ({"version": "v8", "otel_resource_service_version": " v9.1 "}, "v9.1"),
+    ],
+)
+async def test_the_version_that_readiness_shows(
+    tmp_path: Path, settings: dict[str, str], version: str
+) -> None:
+    async with system_services(tmp_path, Lifecycle(), **settings) as services:
+        assert services.readiness_version == version
