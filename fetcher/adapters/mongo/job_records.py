@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 from pymongo import ASCENDING, DESCENDING
 from pymongo.errors import DuplicateKeyError
 
-from fetcher.adapters.mongo.document_fields import Document, id_filter
+from fetcher.adapters.mongo.document_fields import Document, DocumentFields, id_filter
 from fetcher.adapters.mongo.job_changes import TRIES, event_fields, unchanged, write_change
-from fetcher.adapters.mongo.job_documents import job_document, read_job
+from fetcher.adapters.mongo.job_documents import RECORD, job_document, read_job
 from fetcher.adapters.mongo.job_reading import find_job
 from fetcher.adapters.mongo.product_filter import product_filter
 from fetcher.adapters.mongo.server import MongoServer, Turn
 from fetcher.domain import job_transitions
-from fetcher.domain.errors import DuplicateActiveJob, PortUnavailable
+from fetcher.domain.errors import DuplicateActiveJob, PortUnavailable, RecordCorrupt
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import (
     CancelAnswer,
@@ -87,9 +87,11 @@ class MongoJobRecords:
             jobs: list[Job] = []
             async with turn.jobs.find(wanted, batch_size=limit + 1).sort(order) as documents:
                 async for document in documents:
-                    job = read_job(document)
+                    job = _listed(document)
                     # The cursor's own instant is read again: others may come after it in there.
-                    if after is None or _place(job) > (after.completed_at, after.job_id):
+                    if job is not None and (
+                        after is None or _place(job) > (after.completed_at, after.job_id)
+                    ):
                         jobs.append(job)
                     if len(jobs) == limit:
                         break
@@ -105,8 +107,10 @@ class MongoJobRecords:
             document = await turn.jobs.find_one(wanted, sort=order)
             if document is None:
                 return None
-            completed_at, job_id = _place(read_job(document))
-            return EndedCursor(completed_at=completed_at, job_id=job_id)
+            fields = DocumentFields(RECORD, document)
+            return EndedCursor(
+                completed_at=fields.time("completed_at"), job_id=JobId(fields.record_id())
+            )
 
         return await self._server.run(read)
 
@@ -132,6 +136,15 @@ class MongoJobRecords:
 def _place(job: Job) -> tuple[datetime, JobId]:
     """The place in the order of ended jobs; the query lets none through without an end."""
     return job.completed_at or job.created_at, job.id
+
+
+def _listed(document: Document) -> Job | None:
+    """None for a record that cannot be read: whoever asks for that job is told, and nobody who
+    waits for others is kept from them. Not logged, since a place is read again twice a second."""
+    try:
+        return read_job(document)
+    except RecordCorrupt:
+        return None
 
 
 async def _ask_to_stop(turn: Turn, job: Job, outcome: TerminalOutcome) -> bool:

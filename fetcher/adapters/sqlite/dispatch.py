@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from sqlite3 import Row
 from typing import Final
 
-from fetcher.adapters.sqlite import rows
 from fetcher.adapters.sqlite.database import Database, Session
+from fetcher.adapters.sqlite.job_rows import readable_jobs
 from fetcher.adapters.sqlite.times import later_ms
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import DispatchBacklog, DispatchClaim
@@ -51,13 +51,16 @@ class SqliteDispatch:
 
         def claim(session: Session) -> list[DispatchClaim]:
             until = later_ms(session.now_ms, lease_seconds)
-            jobs = list(map(rows.job_of, find(session)))
-            for job in jobs:
+            found = find(session)
+            for row in found:
                 session.change(
                     "UPDATE job SET dispatch_lease_until = :until WHERE id = :id",
-                    {"until": until, "id": job.id.bytes},
+                    {"until": until, "id": row["id"]},
                 )
-            return [DispatchClaim(job=job, dispatch_seq=job.dispatch_seq) for job in jobs]
+            return [
+                DispatchClaim(job=job, dispatch_seq=job.dispatch_seq)
+                for job in readable_jobs(found)
+            ]
 
         # The sweep mostly finds nothing: it must not cost a write each time.
         if not await self._database.read(find):

@@ -2,9 +2,14 @@
 
 from typing import Final
 
-from fetcher.adapters.sqlite import rows
 from fetcher.adapters.sqlite.database import Database, Session
-from fetcher.adapters.sqlite.job_rows import end_job, find_job, next_end, save_state
+from fetcher.adapters.sqlite.job_rows import (
+    end_job,
+    find_job,
+    next_end,
+    readable_jobs,
+    save_state,
+)
 from fetcher.adapters.sqlite.times import from_ms, later_ms
 from fetcher.domain import job_transitions as transitions
 from fetcher.domain.jobs import Job, TerminalOutcome
@@ -29,7 +34,7 @@ class SqliteExpiredLeases:
     async def find_expired(self, *, limit: int) -> list[Job]:
         def find(session: Session) -> tuple[list[Job], bool]:
             found = session.rows(_RAN_OUT, now=session.now_ms, limit=limit)
-            return list(map(rows.job_of, found)), session.row(_LEASELESS) is not None
+            return readable_jobs(found), session.row(_LEASELESS) is not None
 
         def give_lease(session: Session) -> int:
             until = later_ms(session.now_ms, FIRST_SIGHT_SECONDS)

@@ -1,6 +1,7 @@
 """Jobs in SQLite: created, read, listed, asked to stop."""
 
 from dataclasses import replace
+from sqlite3 import Row
 from typing import Final
 
 from fetcher.adapters.sqlite import rows
@@ -8,7 +9,7 @@ from fetcher.adapters.sqlite.database import Database, Session
 from fetcher.adapters.sqlite.job_rows import end_job, find_job, next_end, save_state
 from fetcher.adapters.sqlite.times import from_ms, later_ms, to_ms
 from fetcher.domain import job_transitions
-from fetcher.domain.errors import DuplicateActiveJob
+from fetcher.domain.errors import DuplicateActiveJob, RecordCorrupt
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import (
     CancelAnswer,
@@ -92,7 +93,7 @@ class SqliteJobs:
                     limit=limit,
                 )
             )
-            return list(map(rows.job_of, found))
+            return [job for row in found if (job := _listed(row)) is not None]
 
         return await self._database.read(find)
 
@@ -132,3 +133,12 @@ class SqliteJobs:
             )
 
         return await self._database.write(cancel)
+
+
+def _listed(row: Row) -> Job | None:
+    """None for a record that cannot be read: whoever asks for that job is told, and nobody who
+    waits for others is kept from them. Not logged, since a place is read again twice a second."""
+    try:
+        return rows.job_of(row)
+    except RecordCorrupt:
+        return None

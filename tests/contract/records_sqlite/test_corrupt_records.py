@@ -9,7 +9,13 @@ import pytest
 from fetcher.adapters.sqlite import SqliteRecordStore
 from fetcher.domain.connections import ConnectionQuery
 from fetcher.domain.errors import RecordCorrupt
-from tests.contract.records.builders import a_connection, completed, ended, failed
+from tests.contract.records.builders import (
+    a_connection,
+    completed,
+    ended,
+    failed,
+    inserted,
+)
 
 
 @pytest.mark.parametrize("text", ["canary{", "[]", "5", '"canary"', '{"canary": 1}', "[1]"])
@@ -51,6 +57,25 @@ async def test_unreadable_metadata_matches_no_filter(store: SqliteRecordStore, p
     assert (page.items, page.total) == ((), 0)
 
 
+async def test_an_unreadable_job_stops_neither_dispatch_nor_reaping_nor_the_order_of_ends(
+    store: SqliteRecordStore, path: Path
+) -> None:
+    """Each sweep takes the oldest first: the corrupt one stands before the other."""
+    corrupt, sound = await inserted(store), await inserted(store)
+    change(path, "UPDATE job SET filters = '[1]' WHERE id = ?", corrupt.id.bytes)
+
+    claims = await store.dispatch.claim_due(limit=9, lease_seconds=15)
+    assert [claim.job.id for claim in claims] == [sound.id]
+
+    change(path, "UPDATE job SET status = 'processing', lease_until = ?", 1)
+    assert [job.id for job in await store.expired.find_expired(limit=9)] == [sound.id]
+
+    change(path, "UPDATE job SET status = 'failed', completed_at = ?", 1)
+    assert [job.id for job in await store.jobs.list_ended(after=None, limit=9)] == [sound.id]
+    with pytest.raises(RecordCorrupt):
+        await store.jobs.get(corrupt.id)
+
+
 async def test_unreadable_note_of_left_objects(store: SqliteRecordStore, path: Path) -> None:
     job = await ended(store, completed())
     await store.cleanup.note(job.id, ["1.json"])
@@ -59,6 +84,6 @@ async def test_unreadable_note_of_left_objects(store: SqliteRecordStore, path: P
         await store.cleanup.find_due(limit=9)
 
 
-def change(path: Path, statement: str, text: str) -> None:
+def change(path: Path, statement: str, value: str | int | bytes) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute(statement, (text,))
+        other.execute(statement, (value,))

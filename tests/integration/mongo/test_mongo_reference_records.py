@@ -487,6 +487,20 @@ async def test_a_corrupt_record_does_not_stop_a_sweep(records: MongoRecords, raw
     assert [claim.job.id for claim in claims] == [JOB_ID]
 
 
+async def test_a_corrupt_record_does_not_stop_the_order_of_ends(
+    records: MongoRecords, raw: Raw
+) -> None:
+    last_id = JobId(UUID(int=JOB_ID.int + 1))
+    end = {"status": "failed", "dedup_active": False, "completed_at": ENDED}
+    corrupt = {"_id": Binary(last_id.bytes, 0), "mapped_fields": 5}
+    raw["job"].insert_one(reference_job(**end, **corrupt))
+    await stored_job(records, raw, **end)
+    assert [job.id for job in await records.jobs.list_ended(after=None, limit=5)] == [JOB_ID]
+    assert await records.jobs.latest_ended() == EndedCursor(completed_at=ENDED, job_id=last_id)
+    with pytest.raises(RecordCorrupt):
+        await records.jobs.get(last_id)
+
+
 def nested(levels: int) -> dict[str, Any]:
     value: dict[str, Any] = {}
     for _ in range(levels):
