@@ -40,6 +40,7 @@ TENANT = TenantContext.new("default")
 """What the Engine gets where there is one tenant only (spec engine 17.5)."""
 
 TIDY_SECONDS = 10.0
+LOST_PAUSE_SECONDS = 1.0
 STORE_SECONDS = 120.0
 """How long the connections' records may be away while leases are still renewed."""
 LIMIT_NAMES = {
@@ -176,7 +177,7 @@ class RunJob:
 
                 summary = await engine.stream_extraction(plan, write)
                 await upload.write(sealer.finish())
-                if await self._lease_state(lease) is LeaseState.CANCEL_REQUESTED:
+                if not await self._may_become_visible(lease):
                     return None
                 await upload.complete()
         except EngineError as error:
@@ -233,6 +234,17 @@ class RunJob:
                 except PortError as failure:
                     code = failure.code
         raise JobFailed(FailureFacts(message="the connections cannot be read", code=code))
+
+    async def _may_become_visible(self, lease: Lease) -> bool:
+        """False: the job was asked to stop. Without its lease an attempt gets no answer: killed
+        between completing and the terminal write, it would leave an object that nobody knows of.
+        The lease keeper ends it, which asks the same question every second.
+        """
+        while True:
+            state = await self._lease_state(lease)
+            if state is not LeaseState.LOST:
+                return state is LeaseState.HELD
+            await trio.sleep(LOST_PAUSE_SECONDS)
 
     async def _lease_state(self, lease: Lease) -> LeaseState:
         """What is found here saves an upload's last step; the terminal write decides anyway."""

@@ -317,6 +317,21 @@ async def test_what_cannot_be_deleted_is_noted_for_the_reaper(bench: Bench) -> N
     ]
 
 
+async def test_an_attempt_without_its_lease_makes_nothing_visible(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    """A worker that was frozen wakes up after another one has claimed its job."""
+    claim = await bench.claimed()
+    assert await bench.records.leases.renew(claim.lease, lease_seconds=-1)
+    other = await bench.records.leases.claim(claim.job.id, owner="w2", lease_seconds=60)
+    assert isinstance(other, Claimed)
+    with trio.move_on_after(10) as until_the_keeper_ends_it:
+        await bench.run_job.run(claim.job, claim.lease)
+    assert until_the_keeper_ends_it.cancelled_caught
+    assert bench.objects.objects == {}
+    assert bench.objects.open_uploads == 0
+
+
 async def test_a_cancelled_attempt_leaves_no_upload(
     autojump_clock: trio.testing.MockClock, bench: Bench
 ) -> None:
