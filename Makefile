@@ -54,7 +54,10 @@ services-down: ## Stop what `make services` started
 	@if [ -x $(PY) ]; then $(PY) scripts/services.py down; else python3 scripts/services.py down; fi
 
 bench: setup-dev services ## Measure, each figure beside its peer in the same run (JSON lines)
-	@$(PY) -m benchmarks
+	@set -a; . .services/env; \
+	FETCHER_BENCH_POSTGRES_DSN="$${FETCHER_BENCH_POSTGRES_DSN:-$$FETCHER_TEST_POSTGRES_DSN}" \
+	FETCHER_BENCH_S3_ENDPOINT="$${FETCHER_BENCH_S3_ENDPOINT:-$$FETCHER_TEST_S3_ENDPOINT}" \
+	$(PY) -m benchmarks
 
 faults: setup-dev services ## Kill and cut things while jobs run
 	@$(PY) -m pytest -q tests/faults

@@ -16,6 +16,9 @@ import sys
 import time
 from typing import Any, Final
 
+import boto3
+
+from benchmarks.postgresql_measures import bench_bucket
 from benchmarks.postgresql_table import COLUMNS, ROWS, SCHEMA_TABLES, TABLE, conninfo, prepare
 
 Measured = dict[str, Any]
@@ -32,6 +35,7 @@ def main() -> None:
     prepare()
     names = ["connector", "sealed_to_folder"]
     if os.environ.get("FETCHER_BENCH_S3_ENDPOINT"):
+        make_bucket()
         names.append("sealed_to_s3")
     runs: dict[str, list[Measured]] = {name: [] for name in (PEER, *names, "schema")}
     for _ in range(arguments.rounds):
@@ -43,6 +47,23 @@ def main() -> None:
         runs["usual"] = [_measure("usual")]
     for name, measured in runs.items():
         _tell({"figure": f"postgresql.{name}", **_median(measured, runs[PEER])})
+
+
+def make_bucket() -> None:
+    location = bench_bucket()
+    client = boto3.client(
+        "s3",
+        endpoint_url=location.endpoint,
+        aws_access_key_id=location.access_key_id,
+        aws_secret_access_key=location.secret_key,
+        region_name=location.region,
+    )
+    try:
+        client.create_bucket(Bucket=location.bucket)
+    except client.exceptions.BucketAlreadyOwnedByYou:
+        pass
+    finally:
+        client.close()
 
 
 def _tell(figure: Measured) -> None:

@@ -119,14 +119,19 @@ async def measure_folder() -> int:
             return await to_store(engines, store)
 
 
-async def measure_s3() -> int:
-    location = S3Location(
+def bench_bucket() -> S3Location:
+    """From ``FETCHER_BENCH_S3_ENDPOINT`` and its companions."""
+    return S3Location(
         endpoint=os.environ["FETCHER_BENCH_S3_ENDPOINT"],
         bucket=os.environ.get("FETCHER_BENCH_S3_BUCKET", "fetcher-bench"),
         access_key_id=os.environ.get("FETCHER_BENCH_S3_ACCESS_KEY", "fetcher-bench"),
         secret_key=os.environ.get("FETCHER_BENCH_S3_SECRET_KEY", "fetcher-bench"),
         path_style=True,
     )
+
+
+async def measure_s3() -> int:
+    location = bench_bucket()
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(open_asyncio(lambda _: None))
         engines = await stack.enter_async_context(open_source_engines(settings()))
