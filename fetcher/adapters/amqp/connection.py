@@ -101,13 +101,20 @@ class BrokerConnection:
         return await self._call_on(link, open_channel)
 
     async def check(self) -> None:
-        """Open and close a channel. Raises PortUnavailable."""
+        """Open and close a channel. Raises PortUnavailable.
+
+        Cancellation waits for the closing, 5 seconds at most: cut off, aiormq says it a second
+        time, upon which the broker closes the whole connection, consumer and all.
+        """
         link = await self._live_link()
 
-        async def open_and_close() -> None:
-            await (await link.open_channel(confirms=False)).close()
+        async def open_channel() -> Channel:
+            return await link.open_channel(confirms=False)
 
-        await self._call_on(link, open_and_close)
+        channel = await self._call_on(link, open_channel)
+        with trio.CancelScope(shield=True):
+            await self._call_on(link, channel.close)
+        await trio.lowlevel.checkpoint_if_cancelled()
 
     async def close_channel(self, channel: Channel) -> None:
         """Close a channel; unsettled deliveries go back. Shielded, bounded, raises nothing.

@@ -392,3 +392,15 @@ async def test_an_object_with_other_attributes_refuses_the_topology(
         await declare_topology(
             broker.publishing, work_queue=work, events_exchange=amqp_name("events")
         )
+
+
+async def test_probes_that_are_cut_off_leave_the_consumers_connection_alone(
+    broker: AmqpBroker, work: str
+) -> None:
+    """They ask on that very connection, and a slow broker cuts them off anywhere."""
+    async with broker.consumer.consume(prefetch=1) as deliveries:
+        for number in range(300):
+            with trio.move_on_after(number / 300 * 0.005):
+                await broker.probe.check()
+        await broker.publisher.publish(a_message(work))
+        await (await take(deliveries)).ack()
