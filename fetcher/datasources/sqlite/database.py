@@ -24,6 +24,7 @@ STOP_CHECK_OPERATIONS: Final = 20_000
 LOCK_PAUSE_SECONDS: Final = 0.05
 
 _THREADS: Final = trio.CapacityLimiter(8)
+_CLOSING_THREADS: Final = trio.CapacityLimiter(8)
 
 _READABLE_PRAGMAS: Final = frozenset({"table_list", "table_xinfo"})
 _REFUSED_FUNCTIONS: Final = frozenset({"load_extension", "fts3_tokenizer"})
@@ -148,9 +149,9 @@ class SqliteDatabase:
         return outcome
 
     async def close(self) -> None:
-        """Idempotent; never raises."""
+        """Idempotent; never raises. Never waits for the statements of others."""
         with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(self._connection.close, limiter=_THREADS)
+            await trio.to_thread.run_sync(self._connection.close, limiter=_CLOSING_THREADS)
 
     def _should_stop(self) -> bool:
         return self._stop or time.monotonic() > self._give_up_at
