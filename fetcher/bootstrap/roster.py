@@ -1,5 +1,6 @@
 """From adapters to actors: who runs in which role (design section 2)."""
 
+import math
 import os
 import socket
 from datetime import UTC, datetime
@@ -59,6 +60,7 @@ from fetcher.settings import DeploymentMode, Role, Settings
 log = structlog.get_logger(__name__)
 
 HINTS = 1000
+TELL_SECONDS = 60.0
 ANSWER_SECONDS = 12.0
 """Longer than the health actor waits for its probes."""
 
@@ -81,6 +83,7 @@ class Roster:
         self.metrics = ActorMetrics(self._registry)
         self._readiness_metrics = ReadinessMetrics(self._registry)
         self._http_metrics = HttpMetrics(self._registry)
+        self._told_at: dict[str, float] = {}
         self._dispatch_hints: Channel[DispatchHint] = Channel("dispatch", capacity=HINTS)
         self._relay_hints: Channel[RelayHint] = Channel("relay", capacity=HINTS)
         self._orders: Channel[ExtractOrder] = Channel("orders", capacity=0)
@@ -157,9 +160,12 @@ class Roster:
         )
 
     def _event_published(self, job_id: JobId, result: str) -> None:
+        """Counted each time, told once a minute a result: an outage may meet thousands of them."""
         self.metrics.publishes.labels(kind="event", result=result).inc()
-        if result != "ok":
-            log.warning("event_not_published", job_id=str(job_id), code=result)
+        now = trio.current_time()
+        if result != "ok" and now - self._told_at.get(result, -math.inf) >= TELL_SECONDS:
+            self._told_at[result] = now
+            log.warning("events_not_published", code=result, job_id=str(job_id))
 
     def _worker(self) -> list[Supervised]:
         settings, adapters = self._settings, self._adapters

@@ -24,7 +24,7 @@ class PublishEvents:
     """A transport failure is tried again for ever, with full jitter up to five minutes.
 
     ``observe`` hears of each try: ``ok``, ``unroutable``, ``unavailable`` and the like. With
-    ``require_route`` off, an event that no queue takes counts as published.
+    ``require_route`` off, an event that no queue takes counts as published: ``unrouted``.
     """
 
     def __init__(
@@ -61,14 +61,16 @@ class PublishEvents:
         return len(claims)
 
     async def _publish(self, claim: EventClaim) -> None:
+        result = "ok"
         try:
             try:
                 await self._publisher.publish(self._message(claim))
             except Unroutable:
                 if self._require_route:
                     raise
+                result = "unrouted"
             await self._outbox.mark_published(claim.job_id)
-            self._observe(claim.job_id, "ok")
+            self._observe(claim.job_id, result)
         except (PortError, EventRefused) as failure:
             code = failure.code if isinstance(failure, PortError) else "refused"
             self._observe(claim.job_id, code)

@@ -174,6 +174,8 @@ async def test_an_event_without_a_queue_waits_unless_routes_are_not_required(
         assert stored.event_pending is require_route
         await trio.sleep(200)
         assert len(outbox.broker.taken) == sent
+        results = {result for _, result in outbox.observed}
+        assert results == ({"unroutable", "ok"} if require_route else {"unrouted"})
         nursery.cancel_scope.cancel()
 
 

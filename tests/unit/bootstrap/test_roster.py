@@ -5,12 +5,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import structlog
 
 from fetcher.actors.lifecycle import Lifecycle
 from fetcher.api.services import SystemServices
 from fetcher.bootstrap import roster
 from fetcher.bootstrap.adapters import open_adapters
 from fetcher.bootstrap.roster import Roster
+from fetcher.domain.ids import new_job_id
 from fetcher.settings import Role, Settings
 
 
@@ -52,3 +54,20 @@ async def test_the_version_that_readiness_shows(
 ) -> None:
     async with system_services(tmp_path, Lifecycle(), **settings) as services:
         assert services.readiness_version == version
+
+
+async def test_events_that_are_not_published_are_all_counted_and_told_once_a_minute(
+    tmp_path: Path,
+) -> None:
+    settings = Settings(fetcher_data_dir=tmp_path)
+    async with open_adapters(settings, Role.ALL) as adapters:
+        built = Roster(settings, Role.ALL, adapters, Lifecycle())
+        with structlog.testing.capture_logs() as records:
+            for result in ("unavailable", "unavailable", "ok", "unroutable", "unavailable"):
+                built._event_published(new_job_id(), result)
+    assert [(r["event"], r["code"]) for r in records] == [
+        ("events_not_published", "unavailable"),
+        ("events_not_published", "unroutable"),
+    ]
+    counted = built.metrics.publishes.labels(kind="event", result="unavailable")
+    assert counted._value.get() == 3
