@@ -9,6 +9,7 @@ from fetcher.actors.channels import Channel
 from fetcher.actors.messages import DispatchHint, RelayHint
 from fetcher.actors.metrics import ActorMetrics
 from fetcher.domain.errors import PortError, PortUnavailable
+from fetcher.domain.job_transitions import MAX_TAKEOVERS
 from fetcher.domain.jobs import Job, JobStatus, TerminalOutcome
 from fetcher.ports import ExpiredLeases, ObjectCleanup, ObjectStore
 
@@ -16,7 +17,6 @@ log = structlog.get_logger(__name__)
 
 REAP_SECONDS = 5.0
 BATCH = 50
-MAX_TAKEOVERS = 3
 
 
 class Reaper:
