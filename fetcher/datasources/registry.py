@@ -40,7 +40,7 @@ class SourceSettings:
     sqlite_folder: Path | None = None
     max_cell_bytes: int = 16 * 1024 * 1024
     lock_timeout_seconds: float = 30.0
-    query_timeout_seconds: float = 300.0
+    query_timeout_seconds: float = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -161,7 +161,7 @@ class Settings(BaseSettings):
     datasource_sqlite_dir: Path | None = None
     datasource_max_cell_bytes: Annotated[int, Field(gt=0, le=64 * 1024 * 1024)] = 16 * 1024 * 1024
     datasource_lock_timeout_sec: Annotated[float, Field(gt=0)] = 30.0
-    datasource_query_timeout_sec: Annotated[float, Field(gt=0)] = 300.0
+    datasource_query_timeout_sec: Annotated[float, Field(gt=0)] = 120.0
     fetcher_data_dir: Path = Path("fetcher-data")
 
     allow_insecure_tls: Boolean = False
