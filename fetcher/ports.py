@@ -239,7 +239,6 @@ class RejectReason(StrEnum):
     MALFORMED = "malformed"
     UNKNOWN_JOB = "unknown_job"
     UNREADABLE_JOB = "unreadable_job"
-    WRONG_TENANT = "wrong_tenant"
 
 
 class Delivery(Protocol):

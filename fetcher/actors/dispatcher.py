@@ -10,7 +10,7 @@ from fetcher.actors.channels import Channel
 from fetcher.actors.messages import DispatchHint
 from fetcher.actors.metrics import ActorMetrics
 from fetcher.domain.backoff import full_jitter
-from fetcher.domain.errors import PortError, PortUnavailable, Unroutable
+from fetcher.domain.errors import PortError, PortUnavailable, QueueFull, Unroutable
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import Job
 from fetcher.ports import DispatchOutbox, WorkBacklog
@@ -92,11 +92,20 @@ class Dispatcher:
         for claim in claims:
             try:
                 await self._sender.send(claim.job)
-                self._metrics.publishes.labels(kind="work", result="ok").inc()
-                await self._outbox.mark_dispatched(claim.job.id, claim.dispatch_seq)
+            except QueueFull:
+                # Busy, not broken: the next sweep comes back, without a longer wait.
+                self._metrics.publishes.labels(kind="work", result=QueueFull.code).inc()
+                return 0
             except (PortUnavailable, Unroutable) as failure:
                 self._metrics.publishes.labels(kind="work", result=failure.code).inc()
                 self._failed("publish", failure)
+                return 0
+            self._metrics.publishes.labels(kind="work", result="ok").inc()
+            try:
+                await self._outbox.mark_dispatched(claim.job.id, claim.dispatch_seq)
+            except PortError as failure:
+                # It is on its way; unmarked it will be sent again, and the claim tells them apart.
+                self._failed("store", failure)
                 return 0
         if claims or job_ids is None:
             self._failures = 0

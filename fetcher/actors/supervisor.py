@@ -98,7 +98,7 @@ class Supervisor:
         crashes: deque[float] = deque(maxlen=MAX_RESTARTS + 1)
         try:
             while True:
-                crash = await self._run_once(spec)
+                crash = await self._run_once(spec, first=not crashes)
                 if crash is None:
                     return
                 crashes.append(trio.current_time())
@@ -113,15 +113,16 @@ class Supervisor:
         finally:
             self._ended[spec.actor.name].set()
 
-    async def _run_once(self, spec: Supervised) -> str | None:
-        """None: the actor has ended and that is well. Else what the crash was, by type only."""
+    async def _run_once(self, spec: Supervised, *, first: bool) -> str | None:
+        """None: the actor has ended and that is well. Else what the crash was, by type only.
+
+        A restart that is refused (its port was taken meanwhile) is a crash like any other: jobs
+        run, and the process must not end without its way down.
+        """
         try:
             await spec.actor.run(task_status=trio.TASK_STATUS_IGNORED)
-        except StartRefused as refused:
-            self._refuse(refused)
-            return None
         except Exception as crash:  # noqa: BLE001 - an actor's boundary: the unexpected ends here
-            refusal = find_refusal(crash)
+            refusal = find_refusal(crash) if first else None
             if refusal is not None:
                 self._refuse(refusal)
                 return None

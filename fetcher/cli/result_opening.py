@@ -22,15 +22,23 @@ def open_stored_result(
     except KNOWN_FAILURES as failed:
         print(f"open-result: {describe(failed)}", file=sys.stderr)
         return EXIT_FAILED
-    with opened:
-        if output is None:
-            for chunk in opened.chunks():
-                sys.stdout.buffer.write(chunk)
-            sys.stdout.flush()
-        else:
-            save(opened, output)
-            print(f"{output}: {opened.size_bytes} bytes, verified", file=sys.stderr)
+    try:
+        with opened:
+            write(opened, output)
+    except OSError as failed:
+        print(f"open-result: {output or 'standard output'}: {failed.strerror}", file=sys.stderr)
+        return EXIT_FAILED
     return 0
+
+
+def write(opened: OpenedResult, output: Path | None) -> None:
+    if output is None:
+        for chunk in opened.chunks():
+            sys.stdout.buffer.write(chunk)
+        sys.stdout.flush()
+    else:
+        save(opened, output)
+        print(f"{output}: {opened.size_bytes} bytes, verified", file=sys.stderr)
 
 
 def describe(failed: Exception) -> str:

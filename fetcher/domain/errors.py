@@ -26,6 +26,12 @@ class DeliveryLost(PortUnavailable):
     """The consumer that a delivery came by is gone: it cannot be settled, and comes again."""
 
 
+class QueueFull(PortUnavailable):
+    """The queue takes nothing more for now: whoever has work waits, nothing is wrong."""
+
+    code = "queue_full"
+
+
 class Unroutable(PortError):
     """The broker has no queue for the message: it was returned."""
 

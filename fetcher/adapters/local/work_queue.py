@@ -8,7 +8,7 @@ from typing import Final, Self
 import trio
 
 from fetcher.adapters.dead_letters import dead_letter
-from fetcher.domain.errors import DeliveryLost, PortUnavailable, Unroutable
+from fetcher.domain.errors import DeliveryLost, QueueFull, Unroutable
 from fetcher.domain.message_envelope import HeaderValue
 from fetcher.ports import (
     Deliveries,
@@ -28,7 +28,7 @@ class LocalWorkQueue:
     """MessagePublisher for the work route, WorkConsumer and WorkBacklog.
 
     It forgets everything with the process: the job records are the truth, and their sweep fills it
-    again. A full queue is PortUnavailable, and the sweep comes back. What is put back may exceed
+    again. A full queue is QueueFull, and the sweep comes back. What is put back may exceed
     the capacity by what was in hand.
     """
 
@@ -46,7 +46,7 @@ class LocalWorkQueue:
             raise Unroutable("the local queue takes work messages only")
         async with self._changed:
             if len(self._ready) >= self._capacity:
-                raise PortUnavailable("the local queue is full")
+                raise QueueFull("the local queue is full")
             self._ready.append(message)
             self._changed.notify_all()
 

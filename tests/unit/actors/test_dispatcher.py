@@ -4,7 +4,7 @@ import trio.testing
 
 from fetcher.actors.dispatcher import Dispatcher
 from fetcher.actors.messages import DispatchHint
-from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.errors import PortUnavailable, QueueFull
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import Job, JobStatus
 from tests.unit.actors.bench import Bench, a_job
@@ -19,6 +19,20 @@ class FakeSender:
         await trio.lowlevel.checkpoint()
         if trio.current_time() < self.down_until:
             raise PortUnavailable("broker away")
+        self.sent.append((job.id, trio.current_time()))
+
+
+class SmallQueue(FakeSender):
+    """Has room for so many messages, and loses one every half second to a worker."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__()
+        self._room = room
+
+    async def send(self, job: Job) -> None:
+        await trio.lowlevel.checkpoint()
+        if len(self.sent) - trio.current_time() * 2 >= self._room:
+            raise QueueFull("full")
         self.sent.append((job.id, trio.current_time()))
 
 
@@ -100,4 +114,18 @@ async def test_a_dispatched_job_is_sent_again_only_when_the_queue_cannot_hold_it
         assert len(sender.sent) == 1
         await trio.sleep(30)
         assert len(sender.sent) == 1 + sent_again
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_full_queue_is_filled_again_at_every_sweep(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    """Busy is not broken: no growing waits, so the queue never runs dry."""
+    sender = SmallQueue(room=10)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(a_dispatcher(bench, sender).run)
+        await bench.insert(*(a_job() for _ in range(300)))
+        await trio.sleep(120)
+        # Two a second are taken; each sweep finds the room that they left.
+        assert len(sender.sent) >= 2 * 100
         nursery.cancel_scope.cancel()

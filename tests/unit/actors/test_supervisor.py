@@ -132,6 +132,22 @@ async def test_a_refused_start_ends_the_process_at_once_with_its_reason(
     assert trio.current_time() < 1
 
 
+async def test_a_restart_that_is_refused_is_a_crash_and_the_process_drains(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async def serve_once_then_find_the_port_taken() -> None:
+        if actor.runs == 1:
+            await trio.sleep(5)
+            await crash()
+        raise StartRefused(["SERVER_ADDRESS: 127.0.0.1:4006 is in use"])
+
+    actor = Scripted("http", serve_once_then_find_the_port_taken)
+    bench = Bench(actor)
+    await bench.supervisor.run()
+    assert bench.lifecycle.failure == "actor http crashed too often: StartRefused"
+    assert bench.lifecycle.last_round.is_set()
+
+
 async def test_a_refusal_is_found_inside_exception_groups() -> None:
     refused = StartRefused(["x"])
     group = ExceptionGroup("a", [ExceptionGroup("b", [ValueError("v"), refused])])
