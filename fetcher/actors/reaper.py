@@ -98,7 +98,12 @@ class Reaper:
 
     async def _delete_left_objects(self) -> None:
         for job_id, keys in await self._cleanup.find_due(limit=BATCH):
-            for key in keys:
-                await self._objects.delete(key)
+            try:
+                for key in keys:
+                    await self._objects.delete(key)
+            except PortError as failure:
+                # One object that cannot be deleted must not keep the others.
+                log.warning("left_objects_kept", job_id=str(job_id), code=failure.code)
+                continue
             await self._cleanup.clear(job_id, keys)
             log.info("left_objects_deleted", job_id=str(job_id), count=len(keys))

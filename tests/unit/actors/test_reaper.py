@@ -141,3 +141,24 @@ async def test_one_record_that_cannot_be_written_keeps_no_other_waiting(
         await trio.sleep(10)
         assert await bench.status_of(second) is JobStatus.PENDING
         nursery.cancel_scope.cancel()
+
+
+async def test_an_object_that_cannot_be_deleted_keeps_no_other(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    class Guarded(Objects):
+        async def delete(self, key: str) -> None:
+            if key == "locked.json":
+                raise PortUnavailable("forbidden")
+            await super().delete(key)
+
+    objects = Guarded()
+    first, second = await bench.insert(a_job(), a_job())
+    await bench.records.cleanup.note(first.id, ["locked.json"])
+    await bench.records.cleanup.note(second.id, ["other.json"])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(a_reaper(bench, objects).run)
+        await trio.sleep(1)
+        assert objects.deleted == ["other.json"]
+        assert await bench.records.cleanup.find_due(limit=5) == [(first.id, ("locked.json",))]
+        nursery.cancel_scope.cancel()
