@@ -27,6 +27,7 @@ run: setup-runtime ## Run everything in one process, with no service and no sett
 test: setup-dev services ## Bring up what tests need, then run every test
 	@cd engine && $(PY) -m pytest -q
 	@$(PY) -m pytest -q
+	@scripts/test_other_python.sh "$(PY)"
 
 test-unit: setup-dev ## Run the tests that need no server
 	@cd engine && $(PY) -m pytest -q

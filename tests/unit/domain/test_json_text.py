@@ -84,7 +84,7 @@ def test_what_is_no_text_is_replaced(text: bytes, expected: object) -> None:
         (b"  ", "malformed JSON", 2),
         (b"{", "malformed JSON", 1),
         (b'{"a":1} x', "malformed JSON", 8),
-        (b"[1,]", "malformed JSON", 3),
+        (b"[1 2]", "malformed JSON", 3),
         (b"01", "malformed JSON", 1),
         (b'"\x01"', "malformed JSON", 1),
         (b"\xef\xbb\xbf1", "malformed JSON", 0),

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# The newest supported Python runs the image: where it is found beside another one, the Engine's
+# suite, the unit tests and the end-to-end tests run on it too.
+# usage: scripts/test_other_python.sh PYTHON-OF-THE-MAIN-SUITE
+set -euo pipefail
+cd "$(dirname "$0")/.."
+newest=3.13
+
+version() {
+  "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || true
+}
+
+if [ "$(version "$1")" = "$newest" ]; then
+  exit 0
+fi
+for candidate in "python$newest" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$newest".*/bin/python; do
+  if [ "$(version "$candidate")" = "$newest" ]; then
+    export VENV=.venv-$newest PYTHON=$candidate
+    scripts/setup.sh dev
+    (cd engine && "../$VENV/bin/python" -m pytest -q)
+    "$VENV/bin/python" -m pytest -q tests/unit tests/e2e
+    exit 0
+  fi
+done
+echo "test: no Python $newest was found: only $(version "$1") was tested"
