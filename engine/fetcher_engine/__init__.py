@@ -27,7 +27,7 @@ from fetcher_engine.errors import (
     Stage,
     is_valid_category,
 )
-from fetcher_engine.extraction import ExtractionPlan, ExtractionRequest, PlanStep
+from fetcher_engine.extraction import ExecutionMode, ExtractionPlan, ExtractionRequest, PlanStep
 from fetcher_engine.facade import Engine
 from fetcher_engine.limits import Limits
 from fetcher_engine.port_check import check_port
@@ -44,7 +44,12 @@ from fetcher_engine.ports import (
     CredentialProtector,
     ExecutionStore,
     Observability,
+    ResultSink,
+    ResultStreamWriter,
+    RowEncoding,
     SchemaCache,
+    Spool,
+    SpoolFile,
 )
 from fetcher_engine.results import (
     DirectResult,
@@ -52,9 +57,11 @@ from fetcher_engine.results import (
     ExecutionStatus,
     ExtractionResult,
     ExtractionSummary,
+    OrphanedResult,
     ProtectionOwner,
     ResultIntegrity,
     ResultProtection,
+    ResultReference,
 )
 from fetcher_engine.runner import Write
 from fetcher_engine.schema import (
@@ -101,6 +108,7 @@ __all__ = [
     "Engine",
     "EngineError",
     "ErrorCategory",
+    "ExecutionMode",
     "ExecutionState",
     "ExecutionStatus",
     "ExecutionStore",
@@ -114,20 +122,27 @@ __all__ = [
     "Limits",
     "NotEncodable",
     "Observability",
+    "OrphanedResult",
     "PlanStep",
     "Progress",
     "ProtectedCredential",
     "ProtectionOwner",
     "ResultIntegrity",
     "ResultProtection",
+    "ResultReference",
+    "ResultSink",
+    "ResultStreamWriter",
     "RowBatch",
     "RowEncoder",
+    "RowEncoding",
     "SchemaCache",
     "SchemaSnapshot",
     "SchemaValidationRequest",
     "Secret",
     "SequentialConcurrency",
     "SourceFailure",
+    "Spool",
+    "SpoolFile",
     "Stage",
     "StreamRequest",
     "TableMapping",

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -149,11 +150,21 @@ class PlanStep:
         return public
 
 
+class ExecutionMode(StrEnum):
+    """Where :meth:`Engine.execute_extraction` puts the result."""
+
+    AUTO = ""
+    """Into the sink where the host has one, else into memory."""
+    DIRECT = "direct"
+    STORE = "store"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionPlan:
     """A request that was found to fit its sources; free of secrets, independent of the request.
 
-    Equal requests give equal plans. A host may set ``request_id`` on a copy before it executes.
+    Equal requests give equal plans. A host may set ``request_id`` and ``mode`` on a copy before it
+    executes (``dataclasses.replace``).
     """
 
     tenant_id: str
@@ -161,6 +172,7 @@ class ExtractionPlan:
     limits: Limits
     request_id: str = ""
     metadata: Mapping[str, object] = field(default_factory=dict)
+    mode: ExecutionMode = ExecutionMode.AUTO
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(self.steps))
@@ -174,4 +186,6 @@ class ExtractionPlan:
         if self.metadata:
             public["metadata"] = dict(self.metadata)
         public["limits"] = self.limits.to_public_dict()
+        if self.mode:
+            public["mode"] = str(self.mode)
         return public

@@ -7,6 +7,7 @@ What a port raises never leaves the Engine as it is: a connector's :class:`Sourc
 replaced by a fixed text.
 """
 
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
@@ -18,7 +19,7 @@ from fetcher_engine.connection import (
     ProtectedCredential,
 )
 from fetcher_engine.context import TenantContext
-from fetcher_engine.results import ExecutionState
+from fetcher_engine.results import ExecutionState, ResultReference
 from fetcher_engine.schema import SchemaSnapshot
 
 
@@ -169,6 +170,79 @@ class SchemaCache(Protocol):
 class ExecutionStore(Protocol):
     async def save_execution(self, tenant: TenantContext, state: ExecutionState) -> None:
         """Upsert by tenant and job id. Best effort: errors are ignored."""
+
+
+class ResultStreamWriter(Protocol):
+    """One result on its way into a sink. The Engine ends it by ``close`` or by ``abort``.
+
+    One call at a time. Bytes that were written become visible by ``close`` alone.
+    """
+
+    async def write(self, data: bytes) -> int:
+        """Append; the number of bytes taken, which must be all of them."""
+        ...
+
+    async def close(self) -> ResultReference:
+        """Make the result visible. Called once, after the last ``write``; never after a failure.
+
+        Where the sink knows no size or digest it leaves them empty, and the Engine fills them in.
+        """
+        ...
+
+    async def abort(self) -> None:
+        """Discard the result: nothing of it stays, not even an unfinished upload.
+
+        Called once and shielded from cancellation: instead of ``close``; after a ``close`` that
+        raised or was cancelled; and after one whose answer contradicts what was written, when the
+        result is visible already and must go.
+        """
+
+
+class ResultSink(Protocol):
+    """Stores results for the Engine, for hosts that do not take the bytes themselves."""
+
+    async def open_result_stream(self, tenant: TenantContext) -> ResultStreamWriter: ...
+
+
+class SpoolFile(Protocol):
+    """A queue of bytes on some larger and slower store than memory, for one step of one run.
+
+    One task appends while another reads, at the same time.
+    """
+
+    async def append(self, data: bytes) -> None:
+        """Add at the end. A call that raises has added nothing that is ever read."""
+
+    async def read(self, max_bytes: int) -> bytes:
+        """Take the oldest ``max_bytes``, or fewer, at least one: that many were appended."""
+        ...
+
+    async def aclose(self) -> None:
+        """Discard everything. Idempotent; called shielded, on every path."""
+
+
+class Spool(Protocol):
+    """Where the bytes of a step wait that is ahead of its turn, beyond 4 MiB (design section 5).
+
+    A result may hold what its readers alone should see: keep it unreadable for others.
+    """
+
+    async def open(self, tenant: TenantContext, max_bytes: int) -> SpoolFile:
+        """A new, empty file. ``max_bytes`` is the limit of the whole result, over all its steps."""
+        ...
+
+
+class RowEncoding(Protocol):
+    """A faster way than the Engine's own to write rows, where the host has one."""
+
+    def encode(self, rows: Sequence[Mapping[str, object]]) -> bytes | None:
+        """Compact JSON objects joined by commas, in UTF-8, columns in byte order; no I/O.
+
+        Every value must be what :func:`encode_value` makes of it; only a number's notation may
+        differ (``1e-07``, ``100.0``). None, or any exception, for rows that it cannot write in this
+        way: the Engine then writes them, or says why they cannot be written.
+        """
+        ...
 
 
 class Observability(Protocol):

@@ -118,19 +118,80 @@ class DirectResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExtractionResult:
-    """A finished execution in direct mode; ``row_counts`` per config name."""
+class ResultReference:
+    """A result in a sink: where it lies, in the sink's own logical words, and what it is.
 
-    state: ExecutionState
-    direct: DirectResult
-    row_counts: Mapping[str, int]
+    A sink fills in what it knows: ``path`` always; ``size_bytes`` 0 and no ``integrity`` mean that
+    the Engine's own count and SHA-256 stand there. Format, rows and time are the Engine's.
+    ``size_bytes`` counts the stored bytes, which protection may have made more than were written.
+    """
+
+    path: str
+    format: str = "ndjson"
+    row_count: int = 0
+    size_bytes: int = 0
+    integrity: ResultIntegrity = field(default_factory=ResultIntegrity)
+    protection: ResultProtection | None = None
+    completed_at: datetime | None = None
 
     def to_public_dict(self) -> dict[str, object]:
-        return {
-            "state": self.state.to_public_dict(),
-            "direct": self.direct.to_public_dict(),
-            "rowCounts": dict(self.row_counts),
+        public: dict[str, object] = {
+            "path": self.path,
+            "format": self.format,
+            "rowCount": self.row_count,
+            "sizeBytes": self.size_bytes,
+            "integrity": self.integrity.to_public_dict(),
         }
+        if self.protection is not None:
+            public["protection"] = self.protection.to_public_dict()
+        if self.completed_at is not None:
+            public["completedAt"] = rfc3339(self.completed_at)
+        return public
+
+
+class OrphanedResult(Exception):
+    """Behind ``unwrap()`` of an error: the sink has stored a result that must not be used.
+
+    The Engine has asked the sink to discard it; ``path`` is for a host that wants to make sure.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__("the sink stored a result that was refused")
+        self.path = path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionResult:
+    """A finished execution: either the document itself or where the sink has put the rows.
+
+    ``row_counts`` holds every config name of the plan, 0 for a source without rows.
+    """
+
+    state: ExecutionState
+    row_counts: Mapping[str, int]
+    direct: DirectResult | None = None
+    reference: ResultReference | None = None
+
+    def __post_init__(self) -> None:
+        if (self.direct is None) == (self.reference is None):
+            raise ValueError("a result is either direct or a reference")
+        object.__setattr__(self, "row_counts", MappingProxyType(dict(self.row_counts)))
+
+    @property
+    def document(self) -> bytes:
+        """The document itself; raise ValueError where the result lies in a sink."""
+        if self.direct is None:
+            raise ValueError("the result lies in a sink")
+        return self.direct.data
+
+    def to_public_dict(self) -> dict[str, object]:
+        public: dict[str, object] = {"state": self.state.to_public_dict()}
+        if self.direct is not None:
+            public["direct"] = self.direct.to_public_dict()
+        if self.reference is not None:
+            public["reference"] = self.reference.to_public_dict()
+        public["rowCounts"] = dict(self.row_counts)
+        return public
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

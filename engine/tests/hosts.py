@@ -7,9 +7,11 @@ from typing import Any
 from fetcher_engine import (
     Concurrency,
     ConnectionDescriptor,
+    DirectResult,
     Engine,
     ExtractionPlan,
     ExtractionRequest,
+    ExtractionResult,
     TenantContext,
 )
 from fetcher_engine.memory import (
@@ -69,6 +71,12 @@ class Host:
     def close_counts(self) -> list[int]:
         """One for each connector built; all ones when each was closed exactly once."""
         return [count for factory in self.factories.values() for count in factory.close_counts]
+
+
+def direct_of(result: ExtractionResult) -> DirectResult:
+    assert result.direct is not None
+    assert result.reference is None
+    return result.direct
 
 
 def host_of(

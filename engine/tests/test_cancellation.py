@@ -15,7 +15,7 @@ from fetcher_engine import (
 )
 from fetcher_engine.memory import MemorySource, RecordingExecutionStore, run_trampoline
 
-from .hosts import TENANT, Host, host_of
+from .hosts import TENANT, Host, direct_of, host_of
 from .loops import AsyncioLoop, TrioLoop
 from .refusals import leaky, refuses
 
@@ -196,7 +196,7 @@ def test_close_that_hangs_is_left_behind_after_its_time() -> None:
     plan = planned(host)
     host.sources["a"].before_close = loop.hang
     result = loop.run(lambda: host.engine.execute_extraction(plan))
-    assert result.direct.row_count == 2
+    assert direct_of(result).row_count == 2
 
 
 def test_terminal_state_is_written_although_the_time_is_up(loop: RealLoop) -> None:

@@ -31,7 +31,7 @@ from fetcher_engine.memory import (
     run_trampoline,
 )
 
-from .hosts import TENANT, Host, host_of
+from .hosts import TENANT, Host, direct_of, host_of
 from .loops import AsyncioLoop, TrampolineLoop, TrioLoop
 from .refusals import SENTINEL, leaky, refuses
 
@@ -71,11 +71,11 @@ def run_plan(host: Host, plan: ExtractionPlan) -> ExtractionResult:
 def test_one_source() -> None:
     host = host_of({"a": {"t": [{"x": 1}, {"x": 2}]}})
     result = execute(host)
-    assert result.direct.data == b'{"a":{"t":[{"x":1},{"x":2}]}}'
-    assert result.direct.row_count == 2
-    assert result.direct.plaintext_size == len(result.direct.data)
-    assert result.direct.integrity.digest == hashlib.sha256(result.direct.data).hexdigest()
-    assert result.direct.integrity.algorithm == "SHA-256"
+    assert direct_of(result).data == b'{"a":{"t":[{"x":1},{"x":2}]}}'
+    assert direct_of(result).row_count == 2
+    assert direct_of(result).plaintext_size == len(direct_of(result).data)
+    assert direct_of(result).integrity.digest == hashlib.sha256(direct_of(result).data).hexdigest()
+    assert direct_of(result).integrity.algorithm == "SHA-256"
     assert result.state.to_public_dict() == {
         "jobId": "j1",
         "status": "completed",
@@ -90,9 +90,9 @@ def test_one_source() -> None:
 def test_two_sources(any_loop: AnyLoop) -> None:
     host = host_of(TWO, any_loop.concurrency)
     result = execute(host, any_loop)
-    assert result.direct.data == TWO_DOCUMENT
+    assert direct_of(result).data == TWO_DOCUMENT
     assert result.row_counts == {"a": 3, "b": 2}
-    assert result.direct.row_count == 5
+    assert direct_of(result).row_count == 5
     assert host.close_counts() == [1, 1]
 
 
@@ -151,7 +151,7 @@ def test_table_without_rows_is_an_empty_list() -> None:
     host = host_of({"x": {}})
     plan = one_step({"t": ("a",), "u": ("a",)}, "x")
     result = run_plan(host, plan)
-    assert result.direct.data == b'{"x":{"t":[],"u":[]}}'
+    assert direct_of(result).data == b'{"x":{"t":[],"u":[]}}'
     assert result.row_counts == {"x": 0}
 
 
@@ -168,7 +168,7 @@ def test_plan_without_steps_is_an_empty_document() -> None:
     host = host_of({})
     plan = ExtractionPlan(tenant_id="acme", steps=(), limits=Limits())
     result = run_plan(host, plan)
-    assert (result.direct.data, result.direct.row_count) == (b"{}", 0)
+    assert (direct_of(result).data, direct_of(result).row_count) == (b"{}", 0)
 
 
 def test_connector_receives_its_own_part_of_the_plan() -> None:
@@ -200,8 +200,8 @@ def test_encoded_and_row_batches_mix() -> None:
     )
     plan = one_step({"t": ("x",), "u": ("y",)})
     result = run_plan(Host({"a": source}), plan)
-    assert result.direct.data == b'{"a":{"t":[{"x":1},{"x":2},{"x":3}],"u":[{"y":1}]}}'
-    assert result.direct.row_count == 4
+    assert direct_of(result).data == b'{"a":{"t":[{"x":1},{"x":2},{"x":3}],"u":[{"y":1}]}}'
+    assert direct_of(result).row_count == 4
 
 
 def test_large_encoded_batch_is_passed_through_uncopied() -> None:
@@ -670,7 +670,7 @@ def test_engine_serves_concurrent_calls_without_a_port(loop: RealLoop) -> None:
 
     async def one() -> None:
         result = await host.engine.execute_extraction(await host.plan_all())
-        documents.append(result.direct.data)
+        documents.append(direct_of(result).data)
 
     async def main() -> None:
         await loop.concurrency.run_ordered([one] * 5, 5)
