@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from fetcher_engine.errors import EngineError, ErrorCategory
+from fetcher_engine.ports import RowEncoding
 from fetcher_engine.timestamps import rfc3339
 
 _MAX_DEPTH = 200
@@ -132,9 +133,10 @@ _SUBCLASSED: tuple[type, ...] = (str, int, float, Decimal, datetime, date, bytes
 class RowEncoder:
     """Encodes the rows of one table. Rows of one shape share the work on their column names."""
 
-    def __init__(self, *, source: str, table: str) -> None:
+    def __init__(self, *, source: str, table: str, encoding: RowEncoding | None = None) -> None:
         self.table = table
         self._source = source
+        self._encoding = encoding
         self._names: tuple[str, ...] = ()
         self._in_order: tuple[str, ...] = ()
         self._template = "{}"
