@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import EllipsisType
 from typing import Any
 
 from fetcher_engine import (
@@ -24,22 +25,29 @@ from fetcher_engine.memory import (
     RecordingExecutionStore,
 )
 
+from .loops import concurrency_of_the_round
+
 TENANT = TenantContext.new("acme")
 Rows = Mapping[str, Sequence[Mapping[str, object]]]
 
 
 @dataclass
 class Host:
-    """One factory for each config name, whose type is the name in upper case."""
+    """One factory for each config name, whose type is the name in upper case.
+
+    Without a concurrency it has that of the round's loop; ``None`` gives the Engine no port.
+    """
 
     sources: Mapping[str, MemorySource]
-    concurrency: Concurrency | None = None
+    concurrency: Concurrency | EllipsisType | None = ...
     options: dict[str, Any] = field(default_factory=dict)
     clock: ManualClock = field(default_factory=ManualClock)
     cache: MemorySchemaCache | None = None
     executions: RecordingExecutionStore = field(default_factory=RecordingExecutionStore)
 
     def __post_init__(self) -> None:
+        if isinstance(self.concurrency, EllipsisType):
+            self.concurrency = concurrency_of_the_round()
         self.factories = {n: MemoryConnectorFactory(s) for n, s in self.sources.items()}
         self.registry = MemoryRegistry({n.upper(): f for n, f in self.factories.items()})
         self.store = MemoryConnectionIdStore()
@@ -80,7 +88,7 @@ def direct_of(result: ExtractionResult) -> DirectResult:
 
 
 def host_of(
-    rows: Mapping[str, Rows], concurrency: Concurrency | None = None, **options: Any
+    rows: Mapping[str, Rows], concurrency: Concurrency | EllipsisType | None = ..., **options: Any
 ) -> Host:
     sources = {name: MemorySource.of_rows(tables) for name, tables in rows.items()}
     return Host(sources, concurrency, options)

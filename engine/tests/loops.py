@@ -1,11 +1,17 @@
-"""The three ways to run the suite: on a trampoline, on asyncio, on trio."""
+"""The three ways to run the suite: on a trampoline, on asyncio, on trio.
+
+A module whose tests drive the Engine says ``pytestmark = every_loop``, or ``real_loops`` where they
+wait, race or are cancelled; a single test takes the mark as a decorator. :func:`run` then runs on
+the loop of the round, and a host (tests/hosts.py) has its concurrency.
+"""
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, Protocol, TypeVar
 
+import pytest
 import trio
 from trio.testing import MockClock
 
@@ -101,6 +107,41 @@ class TrioLoop:
                 await main()
             nursery.cancel_scope.cancel()
         return "cancelled" if scope.cancelled_caught else "returned"
+
+
+RealLoop = AsyncioLoop | TrioLoop
+AnyLoop = TrampolineLoop | RealLoop
+
+every_loop = pytest.mark.usefixtures("any_loop")
+real_loops = pytest.mark.usefixtures("loop")
+
+_round: list[AnyLoop] = []
+
+
+@contextmanager
+def running_on(loop: AnyLoop) -> Iterator[None]:
+    """The loop of the round: the fixtures ``any_loop`` and ``loop`` enter it."""
+    _round.append(loop)
+    try:
+        yield
+    finally:
+        _round.pop()
+
+
+def concurrency_of_the_round() -> Concurrency | None:
+    """None on the trampoline, and where a test runs in no round."""
+    return _round[-1].concurrency if _round else None
+
+
+def run(work: Coroutine[Any, Any, T] | AsyncFn[T]) -> T:
+    """What the coroutine returns, run on the loop of the round."""
+    if not _round:
+        raise LookupError("the test names no loop: mark it every_loop or real_loops")
+
+    async def main() -> T:
+        return await (work() if callable(work) else work)
+
+    return _round[-1].run(main)
 
 
 class TrioHandoff(Generic[T]):

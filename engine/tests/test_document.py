@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from fetcher_engine import PlanStep
 from fetcher_engine.document import OutOfOrder, StepFrame, frames_of, skeleton_bytes
-from fetcher_engine.memory import run_trampoline
 
-from .hosts import host_of
+from .hosts import direct_of, host_of
+from .loops import every_loop, run
 
 NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5)
 
@@ -47,10 +47,11 @@ def test_skeleton_is_the_document_without_rows(tables: dict[str, list[str]]) -> 
     assert skeleton_bytes(steps) == len(empty)
 
 
+@every_loop
 def test_names_are_escaped() -> None:
     host = host_of({'c"\n': {"t<\\": [{"x%": 1}]}})
 
     async def main() -> bytes:
-        return (await host.engine.execute_extraction(await host.plan_all())).direct.data
+        return direct_of(await host.engine.execute_extraction(await host.plan_all())).data
 
-    assert run_trampoline(main()) == b'{"c\\"\\n":{"t<\\\\":[{"x%":1}]}}'
+    assert run(main()) == b'{"c\\"\\n":{"t<\\\\":[{"x%":1}]}}'

@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 from fetcher_engine import (
-    ColumnSnapshot,
     ErrorCategory,
-    ExtractionPlan,
     ExtractionRequest,
     FailureType,
     Limits,
@@ -19,39 +17,20 @@ from fetcher_engine import (
     SourceFailure,
     Stage,
     TableSnapshot,
-    TenantContext,
 )
 from fetcher_engine.memory import (
-    MemoryConnectorFactory,
     MemorySchemaCache,
     MemorySource,
-    run_trampoline,
 )
 
 from .hosts import TENANT, Host
+from .loops import every_loop, run
+from .planning import a_host, plan
 from .refusals import SENTINEL, leaky, refuses
 
-VALIDATION, NOT_FOUND = ErrorCategory.VALIDATION, ErrorCategory.NOT_FOUND
-UNKNOWN = "extraction references an unknown datasource connection"
-SCHEMA = SchemaSnapshot(
-    "",
-    (
-        TableSnapshot("t1", ("a", "b", "c")),
-        TableSnapshot("t2", ("a",)),
-        TableSnapshot("docs", ("_id", "profile.name", "profile.mail")),
-        TableSnapshot("sql", ("plain", "dotted.name"), (ColumnSnapshot("dotted.name", "text"),)),
-    ),
-)
+pytestmark = every_loop
 
-
-def a_host(*names: str, cache: MemorySchemaCache | None = None, **options: Any) -> Host:
-    sources = {name: MemorySource(schema=SCHEMA) for name in names or ("a", "z")}
-    return Host(sources, options=options, cache=cache)
-
-
-def plan(host: Host, mapped_fields: Any, **rest: Any) -> ExtractionPlan:
-    request = ExtractionRequest(mapped_fields=mapped_fields, **rest)
-    return run_trampoline(host.engine.plan_extraction(TENANT, request))
+VALIDATION = ErrorCategory.VALIDATION
 
 
 def test_steps_tables_and_fields_are_in_byte_order() -> None:
@@ -90,84 +69,6 @@ def test_equal_requests_give_equal_plans(seed: int) -> None:
     )
 
 
-def test_filters_go_to_their_step() -> None:
-    leaf = {"in": ["open"]}
-    planned = plan(
-        a_host(), {"a": {"t1": ["a"]}, "z": {"t1": ["a"]}}, filters={"a": {"t1": {"b": leaf}}}
-    )
-    assert planned.steps[0].filters == {"t1": {"b": leaf}}
-    assert planned.steps[0].filters["t1"]["b"] is leaf
-    assert "filters" not in planned.steps[1].to_public_dict()
-
-
-@pytest.mark.parametrize(
-    "filters",
-    [
-        "oops",
-        {"a": "oops"},
-        {"a": None},
-        {"a": {"t1": "oops"}},
-        {"a": {"t1": ["b"]}},
-        {"a": {"t1": {7: {"eq": [1]}}}},
-        {"a": {"t1": {"b": None}}},
-        {"a": {"t1": {"b": {}}}},
-        {"a": {"t1": {"b": []}}},
-        {"a": {"t1": {"b": {"in": []}}}},
-        {"a": {"t1": {"b": {"eq": [1], "in": ()}}}},
-    ],
-)
-def test_malformed_filter_is_refused_and_never_dropped(filters: Any) -> None:
-    """Design section 7; the reference extracted unfiltered."""
-    with refuses(VALIDATION, "extraction request has malformed filters"):
-        plan(a_host(), {"a": {"t1": ["a"]}}, filters=filters)
-
-
-@pytest.mark.parametrize("filters", [{"a": {"t9": {"b": 1}}}, {"q": {"t1": {"b": 1}}}])
-def test_filter_on_what_is_not_asked_for_is_refused(filters: Any) -> None:
-    """Design section 7 replaces spec 21.8, where such a filter was stripped."""
-    host = a_host()
-    with refuses(VALIDATION, "extraction request filters a table that is not requested"):
-        plan(host, {"a": {"t1": ["a"]}}, filters=filters)
-    assert host.store.calls == []
-
-
-def test_table_whose_filters_hold_nothing_has_none() -> None:
-    planned = plan(a_host(), {"a": {"t1": ["a"]}}, filters={"a": {"t1": {}}})
-    assert planned.steps[0].filters == {}
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        "text",
-        {"a": "text"},
-        {"a": {"t1": "text"}},
-        {"a": {"t1": [1]}},
-        {"a": {"t1": None}},
-        {1: {}},
-    ],
-)
-def test_malformed_fields_are_refused(fields: Any) -> None:
-    with refuses(VALIDATION, "extraction request has malformed fields"):
-        plan(a_host(), fields)
-
-
-def test_empty_list_of_fields_is_refused() -> None:
-    """Design section 7."""
-    host = a_host()
-    with refuses(VALIDATION, "extraction table selects no fields") as caught:
-        plan(host, {"a": {"t2": ["a"], "t1": []}})
-    assert (caught.value.source, caught.value.table) == ("a", "t1")
-    assert host.close_counts() == []
-
-
-def test_empty_list_of_fields_passes_where_the_source_gives_whole_documents() -> None:
-    host = a_host()
-    documents = MemoryConnectorFactory(MemorySource(schema=SCHEMA), requires_fields=False)
-    host.registry.register("A", documents)
-    assert plan(host, {"a": {"docs": []}}).steps[0].fields == {"docs": ()}
-
-
 def test_field_asked_for_twice_is_read_once() -> None:
     limits = Limits(max_fields_per_table=2)
     planned = plan(a_host(limits=limits), {"a": {"t1": ["b", "a", "b"]}})
@@ -199,7 +100,7 @@ def test_metadata_is_kept_and_no_longer_the_callers() -> None:
     request = ExtractionRequest(mapped_fields=fields, metadata=metadata)
     metadata["source"] = "other"
     fields["a"]["t2"] = ["a"]
-    planned = run_trampoline(a_host().engine.plan_extraction(TENANT, request))
+    planned = run(a_host().engine.plan_extraction(TENANT, request))
     assert planned.metadata == {"source": "billing"}
     assert planned.steps[0].tables == ("t1",)
 
@@ -207,7 +108,7 @@ def test_metadata_is_kept_and_no_longer_the_callers() -> None:
 def test_plan_carries_tenant_and_request_id() -> None:
     tenant = TENANT.with_request_id("r1")
     request = ExtractionRequest(mapped_fields={"a": {"t1": ["a"]}})
-    planned = run_trampoline(a_host().engine.plan_extraction(tenant, request))
+    planned = run(a_host().engine.plan_extraction(tenant, request))
     assert (planned.tenant_id, planned.request_id) == ("acme", "r1")
 
 
@@ -242,142 +143,11 @@ def test_json_of_a_plan() -> None:
     }
 
 
-def test_json_of_a_request() -> None:
-    request = ExtractionRequest(
-        mapped_fields={"ledger-pg": {"accounts": ["id", "status"]}},
-        filters={"ledger-pg": {"accounts": {"status": {"in": ["open"]}}}},
-        metadata={"source": "billing"},
-        overrides=Limits(max_result_bytes=1048576),
-    )
-    assert request.to_public_dict() == {
-        "mappedFields": {"ledger-pg": {"accounts": ["id", "status"]}},
-        "filters": {"ledger-pg": {"accounts": {"status": {"in": ["open"]}}}},
-        "metadata": {"source": "billing"},
-        "overrides": {"maxResultBytes": 1048576},
-    }
-
-
 def test_filter_values_do_not_show_in_a_repr() -> None:
     filters = {"a": {"t1": {"b": {"eq": [SENTINEL]}}}}
     request = ExtractionRequest(mapped_fields={"a": {"t1": ["a"]}}, filters=filters)
-    planned = run_trampoline(a_host().engine.plan_extraction(TENANT, request))
+    planned = run(a_host().engine.plan_extraction(TENANT, request))
     assert SENTINEL not in repr(request) + repr(planned)
-
-
-def test_request_without_fields() -> None:
-    with refuses(VALIDATION, "extraction request has no mapped fields"):
-        plan(a_host(), {})
-
-
-def test_source_without_tables() -> None:
-    with refuses(VALIDATION, "extraction datasource selects no tables") as caught:
-        plan(a_host(), {"a": {}})
-    assert caught.value.source == "a"
-
-
-def test_blank_config_name_is_refused_before_any_look_up() -> None:
-    host = a_host()
-    with refuses(VALIDATION, "extraction request has a blank datasource config name"):
-        plan(host, {" ": {"t1": ["a"]}, "a": {"t1": ["a"]}})
-    assert host.store.calls == []
-
-
-def test_unknown_name_and_another_tenants_name_give_the_same_error() -> None:
-    host = a_host()
-    host.add("theirs", TenantContext.new("other"))
-    texts = set()
-    for name in ("gone", "theirs"):
-        with refuses(NOT_FOUND, UNKNOWN) as caught:
-            plan(host, {name: {"t1": ["a"]}})
-        texts.add((str(caught.value), caught.value.source))
-    assert len(texts) == 1
-
-
-def test_whose_a_name_is_comes_before_how_many_there_are() -> None:
-    host = a_host("a", "b", "c", limits=Limits(max_datasources=1))
-    host.add("aa", TenantContext.new("other"))
-    with refuses(NOT_FOUND, UNKNOWN):
-        plan(host, {name: {"t1": ["a"]} for name in ("a", "aa", "b")})
-
-
-def test_oversized_request_costs_no_more_look_ups_than_its_limit_and_one() -> None:
-    names = [f"c{index:02}" for index in range(12)]
-    host = a_host(*names, limits=Limits(max_datasources=2))
-    with refuses(
-        VALIDATION, "datasource count exceeds the configured maximum: limits.maxDatasources"
-    ):
-        plan(host, {name: {"t1": ["a"]} for name in names})
-    assert host.store.calls == ["find_connection"] * 3
-
-
-def test_each_name_is_looked_up_once() -> None:
-    host = a_host()
-    plan(host, {"a": {"t1": ["a"]}, "z": {"t1": ["a"]}})
-    assert host.store.calls == ["find_connection"] * 2
-
-
-@pytest.mark.parametrize(
-    ("fields", "filters", "failure"),
-    [
-        ({"a": {"t9": ["a"]}}, {}, ("t9", "", "table_not_found")),
-        ({"a": {"t1": ["nope"]}}, {}, ("t1", "nope", "field_not_found")),
-        ({"a": {"t1": ["a"]}}, {"a": {"t1": {"nope": 1}}}, ("t1", "nope", "invalid_filter")),
-    ],
-)
-def test_what_the_schema_lacks_fails_the_plan_and_is_named(
-    fields: Any, filters: Any, failure: tuple[str, str, str]
-) -> None:
-    with refuses(VALIDATION, "extraction request failed schema validation") as caught:
-        plan(a_host(), fields, filters=filters)
-    assert [(f.table, f.field, str(f.type)) for f in caught.value.failures] == [failure]
-    assert caught.value.source == "a"
-
-
-LIMITS = Limits(max_tables_per_datasource=1, max_fields_per_table=2)
-
-
-@pytest.mark.parametrize(
-    ("fields", "filters"),
-    [
-        ({"a": {"t1": ["a"], "t2": ["a"]}}, {}),
-        ({"a": {"t1": ["a", "b", "c"]}}, {}),
-        ({"a": {"t1": ["a"]}}, {"a": {"t1": {"a": 1, "b": 1, "c": 1}}}),
-    ],
-)
-def test_count_above_a_limit_fails_the_plan(fields: Any, filters: Any) -> None:
-    with refuses(VALIDATION, "extraction request failed schema validation") as caught:
-        plan(a_host(limits=LIMITS), fields, filters=filters)
-    assert {f.type for f in caught.value.failures} == {FailureType.LIMIT_EXCEEDED}
-
-
-def test_counts_exactly_at_their_limits_plan() -> None:
-    filters = {"a": {"t1": {"a": 1, "b": 1}}}
-    planned = plan(
-        a_host(limits=replace(LIMITS, max_datasources=1)),
-        {"a": {"t1": ["a", "b"]}},
-        filters=filters,
-    )
-    assert len(planned.steps) == 1
-
-
-def test_override_above_a_ceiling_is_refused_before_anything_is_asked() -> None:
-    host = a_host()
-    with refuses(VALIDATION, "limit override exceeds the configured maximum: limits.timeout"):
-        plan(host, {"a": {"t1": ["a"]}}, overrides=Limits(timeout=301))
-    assert (host.store.calls, host.close_counts()) == ([], [])
-    assert host.engine.limits == Limits.defaults()
-
-
-def test_override_lowers_the_plans_limits_alone() -> None:
-    host = a_host()
-    planned = plan(host, {"a": {"t1": ["a"]}}, overrides=Limits(max_result_bytes=1024, timeout=5))
-    assert planned.limits == replace(Limits.defaults(), max_result_bytes=1024, timeout=5)
-    assert host.engine.limits == Limits.defaults()
-
-
-def test_override_of_a_count_is_enforced() -> None:
-    with refuses(VALIDATION, "extraction request failed schema validation"):
-        plan(a_host(), {"a": {"t1": ["a", "b"]}}, overrides=Limits(max_fields_per_table=1))
 
 
 def test_cached_schema_plans_without_a_connector() -> None:
@@ -410,5 +180,5 @@ def test_cancel_signal_ends_planning() -> None:
     host = a_host()
     request = ExtractionRequest(mapped_fields={"a": {"t1": ["a"]}})
     with refuses(ErrorCategory.CANCELED, "execution canceled"):
-        run_trampoline(host.engine.plan_extraction(TENANT, request, cancel=Cancelled()))
+        run(host.engine.plan_extraction(TENANT, request, cancel=Cancelled()))
     assert host.close_counts() == []

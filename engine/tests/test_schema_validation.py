@@ -16,11 +16,13 @@ from fetcher_engine import (
     TableSnapshot,
     ValidationReport,
 )
-from fetcher_engine.memory import MemorySchemaCache, MemorySource, run_trampoline
+from fetcher_engine.memory import MemorySchemaCache, MemorySource
 
 from .hosts import TENANT, Host
-from .loops import AsyncioLoop, TrampolineLoop, TrioLoop
+from .loops import AnyLoop, every_loop, run
 from .refusals import leaky, refuses
+
+pytestmark = every_loop
 
 SHOP = SchemaSnapshot(
     "",
@@ -37,7 +39,7 @@ def shop_host(cache: MemorySchemaCache | None = None, limits: Limits | None = No
 
 
 def validate(host: Host, request: SchemaValidationRequest) -> ValidationReport:
-    return run_trampoline(host.engine.validate_schema(TENANT, request))
+    return run(host.engine.validate_schema(TENANT, request))
 
 
 def of_table(
@@ -108,11 +110,10 @@ def test_details_are_the_fixed_texts() -> None:
 
 
 def test_report_is_sorted_whatever_the_order_of_the_request(
-    any_loop: TrampolineLoop | AsyncioLoop | TrioLoop,
+    any_loop: AnyLoop,
 ) -> None:
     host = Host(
         {name: MemorySource(schema=SHOP, before_discovery=any_loop.pause) for name in ("b", "a")},
-        any_loop.concurrency,
     )
     request = SchemaValidationRequest(
         (
@@ -121,7 +122,7 @@ def test_report_is_sorted_whatever_the_order_of_the_request(
             DatasourceMapping("a", (TableMapping("people", ["q"]),)),
         )
     )
-    report = any_loop.run(lambda: host.engine.validate_schema(TENANT, request))
+    report = run(host.engine.validate_schema(TENANT, request))
     assert failures(report) == [
         ("a", "people", "field_not_found", "q"),
         ("b", "orders", "field_not_found", "y"),
@@ -257,31 +258,3 @@ def test_cached_schema_is_not_discovered_again() -> None:
     validate(host, of_table("orders", ["id"]))
     validate(host, of_table("people", ["id"]))
     assert host.close_counts() == [1]
-
-
-def test_deadline_covers_the_whole_validation(loop: AsyncioLoop | TrioLoop) -> None:
-    source = MemorySource(schema=SHOP, before_discovery=loop.hang)
-    host = Host({"shop": source}, loop.concurrency, {"limits": Limits(timeout=0.02)})
-    with refuses(ErrorCategory.TIMEOUT, "execution exceeded its deadline"):
-        loop.run(lambda: host.engine.validate_schema(TENANT, of_table("orders", ["id"])))
-    assert host.close_counts() == [1]
-
-
-def test_sources_are_asked_at_once_up_to_the_limit(loop: AsyncioLoop | TrioLoop) -> None:
-    running: list[int] = []
-    busy = 0
-
-    async def discovering() -> None:
-        nonlocal busy
-        busy += 1
-        for _ in range(5):
-            await loop.pause()
-        running.append(busy)
-        busy -= 1
-
-    names = many(6)
-    sources = {n: MemorySource(schema=SHOP, before_discovery=discovering) for n in names}
-    host = Host(sources, loop.concurrency, {"limits": Limits(max_concurrency=3)})
-    request = SchemaValidationRequest.of({name: {"orders": ["id"]} for name in names})
-    assert loop.run(lambda: host.engine.validate_schema(TENANT, request)).valid
-    assert max(running) == 3

@@ -15,11 +15,13 @@ from fetcher_engine import (
     TableSnapshot,
     TenantContext,
 )
-from fetcher_engine.memory import MemorySchemaCache, MemorySource, run_trampoline
+from fetcher_engine.memory import MemorySchemaCache, MemorySource
 
 from .hosts import TENANT, Host
-from .loops import AsyncioLoop, TrampolineLoop, TrioLoop
+from .loops import every_loop, run
 from .refusals import leaky, refuses
+
+pytestmark = every_loop
 
 OTHER = TenantContext.new("other")
 ORDERS = SchemaSnapshot("discovered", (TableSnapshot("orders", ("id",)),))
@@ -32,9 +34,9 @@ def a_host(cache: MemorySchemaCache | None = None) -> Host:
 # --- test connection ---------------------------------------------------------------------------
 
 
-def test_healthy_connection(any_loop: TrampolineLoop | AsyncioLoop | TrioLoop) -> None:
-    host = Host({"pg": MemorySource()}, any_loop.concurrency)
-    result = any_loop.run(lambda: host.engine.test_connection(TENANT, "pg"))
+def test_healthy_connection() -> None:
+    host = Host({"pg": MemorySource()})
+    result = run(host.engine.test_connection(TENANT, "pg"))
     assert result.to_public_dict() == {"success": True, "configName": "pg"}
     assert host.factories["pg"].last_built.calls == ["test_connection", "close"]
 
@@ -45,7 +47,7 @@ def test_healthy_connection(any_loop: TrampolineLoop | AsyncioLoop | TrioLoop) -
 def test_connection_that_the_tenant_does_not_have(tenant: TenantContext, name: str) -> None:
     host = a_host()
     with refuses(ErrorCategory.NOT_FOUND, "connection not found"):
-        run_trampoline(host.engine.test_connection(tenant, name))
+        run(host.engine.test_connection(tenant, name))
     assert host.factories["pg"].built == []
 
 
@@ -54,7 +56,7 @@ def test_type_without_a_factory_is_named_but_not_at_any_length() -> None:
     bad = "X\x1b[31m" + "y" * 100
     host.store.put(TENANT, ConnectionDescriptor(config_name="odd", type=bad))
     with refuses(ErrorCategory.NOT_FOUND) as caught:
-        run_trampoline(host.engine.test_connection(TENANT, "odd"))
+        run(host.engine.test_connection(TENANT, "odd"))
     assert caught.value.message == ("no connector registered for datasource type X[31m" + "y" * 59)
 
 
@@ -62,10 +64,10 @@ def test_build_that_fails_or_builds_nothing_is_unavailable() -> None:
     host = a_host()
     host.factories["pg"].builds_nothing = True
     with refuses(ErrorCategory.UNAVAILABLE, "failed to build connector for connection"):
-        run_trampoline(host.engine.test_connection(TENANT, "pg"))
+        run(host.engine.test_connection(TENANT, "pg"))
     host.factories["pg"].build_error = leaky()
     with refuses(ErrorCategory.UNAVAILABLE, "failed to build connector for connection"):
-        run_trampoline(host.engine.test_connection(TENANT, "pg"))
+        run(host.engine.test_connection(TENANT, "pg"))
     assert host.close_counts() == []
 
 
@@ -74,21 +76,21 @@ def test_validation_and_not_found_of_a_factory_pass(category: ErrorCategory) -> 
     host = a_host()
     host.factories["pg"].build_error = EngineError(category, "connector option is invalid")
     with refuses(category, "connector option is invalid"):
-        run_trampoline(host.engine.test_connection(TENANT, "pg"))
+        run(host.engine.test_connection(TENANT, "pg"))
 
 
 def test_other_engine_error_of_a_factory_is_flattened() -> None:
     host = a_host()
     host.factories["pg"].build_error = EngineError(ErrorCategory.INTERNAL, "oops")
     with refuses(ErrorCategory.UNAVAILABLE, "failed to build connector for connection"):
-        run_trampoline(host.engine.test_connection(TENANT, "pg"))
+        run(host.engine.test_connection(TENANT, "pg"))
 
 
 def test_failed_test_is_connect_redacted_and_closed_once() -> None:
     host = a_host()
     host.factories["pg"].source.test_error = leaky()
     with refuses(ErrorCategory.CONNECT, "failed to connect to datasource") as caught:
-        run_trampoline(host.engine.test_connection(TENANT, "pg"))
+        run(host.engine.test_connection(TENANT, "pg"))
     assert caught.value.source == "pg"
     assert host.close_counts() == [1]
 
@@ -97,21 +99,21 @@ def test_failed_test_tells_the_connectors_safe_words() -> None:
     host = a_host()
     host.factories["pg"].source.test_error = SourceFailure(Stage.TLS, "certificate expired")
     with refuses(ErrorCategory.CONNECT) as caught:
-        run_trampoline(host.engine.test_connection(TENANT, "pg"))
+        run(host.engine.test_connection(TENANT, "pg"))
     assert (caught.value.stage, caught.value.reason) == (Stage.TLS, "certificate expired")
 
 
 def test_failed_close_does_not_spoil_a_success() -> None:
     host = a_host()
     host.factories["pg"].source.close_error = leaky()
-    assert run_trampoline(host.engine.test_connection(TENANT, "pg")).success
+    assert run(host.engine.test_connection(TENANT, "pg")).success
 
 
 # --- discovery and cache -----------------------------------------------------------------------
 
 
 def discover(host: Host, tenant: TenantContext = TENANT) -> SchemaSnapshot:
-    return run_trampoline(host.engine.discover_schema(tenant, "pg"))
+    return run(host.engine.discover_schema(tenant, "pg"))
 
 
 def test_miss_discovers_caches_and_closes() -> None:
@@ -141,7 +143,7 @@ def test_fresh_discovery_neither_reads_nor_writes_the_cache() -> None:
     host = a_host(cache)
     old = discover(host)
     host.factories["pg"].source.schema = SchemaSnapshot("x")
-    fresh = run_trampoline(host.engine.discover_schema_fresh(TENANT, "pg"))
+    fresh = run(host.engine.discover_schema_fresh(TENANT, "pg"))
     assert fresh == SchemaSnapshot("pg")
     assert cache.stored(TENANT, "pg") == old
 
@@ -177,10 +179,10 @@ def test_after_a_write_the_schema_is_read_anew(operation: str) -> None:
     host = a_host(MemorySchemaCache())
     discover(host)
     if operation == "delete":
-        run_trampoline(host.engine.connections.delete(TENANT, "pg"))
+        run(host.engine.connections.delete(TENANT, "pg"))
         host.add("pg")
     else:
-        run_trampoline(host.engine.connections.update(TENANT, "pg", ConnectionPatch()))
+        run(host.engine.connections.update(TENANT, "pg", ConnectionPatch()))
     discover(host)
     assert len(host.factories["pg"].built) == 2
 

@@ -1,0 +1,101 @@
+"""What the Engine makes of its ports' failures (spec 3.4, 10.7)."""
+
+import traceback
+
+import pytest
+
+from fetcher_engine import EngineError, ErrorCategory, SourceFailure, Stage
+from fetcher_engine.concurrency import DeadlineExceeded, SequentialConcurrency
+from fetcher_engine.failures import Checkpoint, Phase, from_source, from_store
+
+from .loops import every_loop, run
+from .refusals import SENTINEL, leaky, refuses
+
+pytestmark = every_loop
+
+
+def fail_in(phase: Phase, error: Exception) -> EngineError:
+    """What the Engine makes of a connector's failure."""
+
+    async def call() -> None:
+        raise error
+
+    async def main() -> None:
+        await from_source(
+            call,
+            phase=phase,
+            source="shop",
+            checkpoint=Checkpoint(SequentialConcurrency(), None),
+        )
+
+    with pytest.raises(EngineError) as caught:
+        run(main())
+    assert SENTINEL not in "".join(traceback.format_exception(caught.value))
+    return caught.value
+
+
+CONNECT, UNAVAILABLE = ErrorCategory.CONNECT, ErrorCategory.UNAVAILABLE
+
+
+@pytest.mark.parametrize(
+    ("phase", "stage", "category", "message"),
+    [
+        *[
+            (phase, stage, CONNECT, "failed to connect to datasource")
+            for phase in Phase
+            for stage in (Stage.DNS, Stage.TCP, Stage.TLS, Stage.AUTH, Stage.SESSION)
+        ],
+        (Phase.CONNECT, Stage.QUERY, CONNECT, "failed to connect to datasource"),
+        (Phase.DISCOVER, Stage.SCHEMA, UNAVAILABLE, "failed to discover datasource schema"),
+        (Phase.QUERY, Stage.SCHEMA, UNAVAILABLE, "failed to query datasource"),
+        (Phase.QUERY, Stage.QUERY, UNAVAILABLE, "failed to query datasource"),
+        (Phase.QUERY, Stage.ROWS, UNAVAILABLE, "failed to query datasource"),
+    ],
+)
+def test_stage_of_a_failure_decides_its_category(
+    phase: Phase, stage: Stage, category: ErrorCategory, message: str
+) -> None:
+    failure = SourceFailure(stage, "reset", table="orders", column="total")
+    failure.__cause__ = leaky()
+    error = fail_in(phase, failure)
+    assert (error.category, error.message) == (category, message)
+    assert (error.source, error.stage, error.reason) == ("shop", stage, "reset")
+    assert (error.table, error.column) == ("orders", "total")
+    assert error.unwrap() is None
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_foreign_exception_is_replaced_by_the_fixed_text(phase: Phase) -> None:
+    error = fail_in(phase, leaky())
+    assert error.message == phase.value
+    assert error.category is (CONNECT if phase is Phase.CONNECT else UNAVAILABLE)
+    assert error.unwrap() is None
+
+
+def test_engine_error_of_a_connector_passes_only_as_connect() -> None:
+    own = EngineError(CONNECT, "failed to connect to datasource", reason="private_host")
+    assert fail_in(Phase.DISCOVER, own) is own
+    other = EngineError(ErrorCategory.FORBIDDEN, SENTINEL)
+    assert fail_in(Phase.DISCOVER, other).category is UNAVAILABLE
+
+
+def test_group_of_deadlines_is_a_deadline_and_any_other_group_is_opaque() -> None:
+    async def call() -> None:
+        raise ExceptionGroup(SENTINEL, [DeadlineExceeded(), DeadlineExceeded()])
+
+    checkpoint = Checkpoint(SequentialConcurrency(), None)
+    with pytest.raises(DeadlineExceeded):
+        run(from_source(call, phase=Phase.QUERY, source="s", checkpoint=checkpoint))
+    mixed = ExceptionGroup(SENTINEL, [DeadlineExceeded(), leaky()])
+    assert fail_in(Phase.QUERY, mixed).category is UNAVAILABLE
+
+
+def test_store_exception_becomes_unavailable_with_the_original_to_unwrap() -> None:
+    original = leaky(OSError)
+
+    async def call() -> None:
+        raise original
+
+    with refuses(UNAVAILABLE, "connection store unavailable") as caught:
+        run(from_store(call))
+    assert caught.value.unwrap() is original
