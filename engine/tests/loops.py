@@ -59,7 +59,15 @@ class AsyncioLoop:
         self.concurrency: Concurrency = asyncio_concurrency()
 
     def run(self, main: AsyncFn[T]) -> T:
-        return asyncio.run(main())
+        """Where a task is left over, that is the failure: ``asyncio.run`` would hide it."""
+
+        async def alone() -> T:
+            try:
+                return await main()
+            finally:
+                assert asyncio.all_tasks() == {asyncio.current_task()}
+
+        return asyncio.run(alone())
 
     async def pause(self) -> None:
         await asyncio.sleep(0)

@@ -9,10 +9,7 @@ from fetcher_engine import (
     SchemaSnapshot,
     TableSnapshot,
 )
-from fetcher_engine.memory import (
-    MemorySchemaCache,
-    MemorySource,
-)
+from fetcher_engine.memory import MemorySchemaCache, MemorySource
 
 from .hosts import TENANT, Host
 from .loops import run

@@ -1,9 +1,6 @@
 """Cancellation by the host's signal, which works on any loop and on none (spec 19.3)."""
 
-from fetcher_engine import (
-    ErrorCategory,
-    Limits,
-)
+from fetcher_engine import ErrorCategory, Limits
 
 from .hosts import host_of
 from .loops import every_loop, run

@@ -2,12 +2,7 @@
 
 import pytest
 
-from fetcher_engine import (
-    ErrorCategory,
-    ExecutionState,
-    Limits,
-    TenantContext,
-)
+from fetcher_engine import ErrorCategory, ExecutionState, Limits, TenantContext
 from fetcher_engine.memory import MemorySource, RecordingExecutionStore
 
 from .hosts import TENANT, Host, direct_of, host_of

@@ -2,12 +2,7 @@
 
 import pytest
 
-from fetcher_engine import (
-    ConnectionDescriptor,
-    ConnectionPatch,
-    ErrorCategory,
-    TenantContext,
-)
+from fetcher_engine import ConnectionDescriptor, ConnectionPatch, ErrorCategory, TenantContext
 
 from .keepers import CONFLICT, NOT_FOUND, T1, UNAVAILABLE, Checker, Keeper, a_connection
 from .loops import every_loop, run
@@ -20,6 +15,15 @@ def with_checker(answer: bool | Exception) -> tuple[Keeper, Checker, ConnectionD
     checker = Checker(answer)
     keeper = Keeper(checker=checker)
     return keeper, checker, run(keeper.by_name.create(T1, a_connection()))
+
+
+def test_without_a_checker_nothing_is_in_use() -> None:
+    keeper = Keeper()
+    run(keeper.by_name.create(T1, a_connection()))
+    run(keeper.by_name.check_active_executions(T1, "c"))
+    assert run(keeper.by_name.update(T1, "c", ConnectionPatch(port=2))).port == 2
+    run(keeper.by_name.delete(T1, "c"))
+    assert run(keeper.by_name.list(T1)) == ()
 
 
 def test_connection_in_use_is_neither_changed_nor_deleted() -> None:

@@ -4,12 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fetcher_engine import (
-    ConnectionDescriptor,
-    ConnectionPatch,
-    ProtectedCredential,
-    TenantContext,
-)
+from fetcher_engine import ConnectionDescriptor, ConnectionPatch, ProtectedCredential, TenantContext
 
 from .keepers import CONFLICT, NOT_FOUND, T1, T2, UNAVAILABLE, Keeper, a_connection
 from .loops import every_loop, run

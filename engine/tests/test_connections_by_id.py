@@ -2,12 +2,7 @@
 
 from dataclasses import replace
 
-from fetcher_engine import (
-    ConnectionListParams,
-    ConnectionPatch,
-    ErrorCategory,
-    ProtectedCredential,
-)
+from fetcher_engine import ConnectionListParams, ConnectionPatch, ErrorCategory, ProtectedCredential
 
 from .keepers import NOT_FOUND, T1, T2, Keeper, with_an_id
 from .loops import every_loop, run

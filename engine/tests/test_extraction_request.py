@@ -1,9 +1,6 @@
 """A request as a value (spec 4.9)."""
 
-from fetcher_engine import (
-    ExtractionRequest,
-    Limits,
-)
+from fetcher_engine import ExtractionRequest, Limits
 
 
 def test_json_of_a_request() -> None:

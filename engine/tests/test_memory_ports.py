@@ -1,15 +1,27 @@
 """The harness itself (spec 21.12)."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
-from fetcher_engine import ConnectionDescriptor, StreamRequest, TenantContext
+from fetcher_engine import (
+    ConnectionDescriptor,
+    EngineError,
+    ErrorCategory,
+    StreamRequest,
+    TenantContext,
+)
 from fetcher_engine.memory import (
     ManualClock,
+    MemoryConnectionStore,
     MemoryConnectorFactory,
     MemoryRegistry,
     MemorySource,
     run_trampoline,
 )
+
+from .loops import RealLoop
+from .refusals import refuses
 
 TENANT = TenantContext.new("t1")
 DESCRIPTOR = ConnectionDescriptor(config_name="c", type="T")
@@ -35,6 +47,68 @@ def test_rows_come_by_table_then_in_their_order_in_batches() -> None:
         ("a", [{"x": 4}]),
         ("b", [{"x": 1}]),
     ]
+
+
+def test_stream_that_waits_is_cancelled_and_may_be_closed_twice(loop: RealLoop) -> None:
+    """A cancellation goes through; the reference's cursor kept it as its error (spec 19.5)."""
+    source = MemorySource.of_rows({"t": [{"x": 1}]})
+    waiting: list[bool] = []
+    seen: list[object] = []
+
+    async def hang() -> None:
+        waiting.append(True)
+        await loop.hang()
+
+    source.before_batch = hang
+    connector = MemoryConnectorFactory(source).build(DESCRIPTOR)
+
+    async def main() -> None:
+        stream = await connector.open_stream(StreamRequest(config_name="c", tables={"t": ("x",)}))
+        try:
+            seen.append(await stream.next_batch())
+        finally:
+            await stream.aclose()
+            await stream.aclose()
+
+    assert loop.run(lambda: loop.run_and_cancel(main, lambda: bool(waiting))) == "cancelled"
+    assert seen == []
+    assert [stream.close_count for stream in connector.streams] == [2]
+
+
+def test_concurrent_creations_of_one_name_leave_one_record(loop: RealLoop) -> None:
+    store = MemoryConnectionStore()
+    stored: list[int] = []
+    refused: list[ErrorCategory] = []
+
+    def job(port: int) -> Callable[[], Awaitable[None]]:
+        async def create() -> None:
+            await loop.pause()
+            new = ConnectionDescriptor(config_name="c", type="T", port=port)
+            try:
+                await store.create(TENANT, new, None)
+                stored.append(port)
+            except EngineError as error:
+                refused.append(error.category)
+            await loop.pause()
+            found = await store.find_connection(TENANT, "c")
+            assert found is not None
+            assert found.port == stored[0]
+
+        return create
+
+    async def main() -> None:
+        assert loop.concurrency is not None
+        await loop.concurrency.run_ordered([job(port) for port in range(50)], 50)
+
+    loop.run(main)
+    assert (len(stored), refused) == (1, [ErrorCategory.CONFLICT] * 49)
+
+
+def test_unknown_type_is_none_or_an_error_as_one_asks() -> None:
+    registry = MemoryRegistry({"T": MemoryConnectorFactory(MemorySource())})
+    assert registry.lookup_or_error("T") is registry.connector("T")
+    with refuses(ErrorCategory.NOT_FOUND, "no connector registered for datasource type X"):
+        registry.lookup_or_error("X")
 
 
 def test_last_factory_registered_for_a_type_wins() -> None:

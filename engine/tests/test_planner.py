@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,19 +10,19 @@ from typing import Any
 import pytest
 
 from fetcher_engine import (
+    ConnectionDescriptor,
     ErrorCategory,
+    ExtractionPlan,
     ExtractionRequest,
     FailureType,
     Limits,
+    ProtectedCredential,
     SchemaSnapshot,
     SourceFailure,
     Stage,
     TableSnapshot,
 )
-from fetcher_engine.memory import (
-    MemorySchemaCache,
-    MemorySource,
-)
+from fetcher_engine.memory import MemorySchemaCache, MemorySource
 
 from .hosts import TENANT, Host
 from .loops import every_loop, run
@@ -148,6 +149,28 @@ def test_filter_values_do_not_show_in_a_repr() -> None:
     request = ExtractionRequest(mapped_fields={"a": {"t1": ["a"]}}, filters=filters)
     planned = run(a_host().engine.plan_extraction(TENANT, request))
     assert SENTINEL not in repr(request) + repr(planned)
+
+
+def test_plan_shows_no_secret_and_knows_no_organization_or_product() -> None:
+    host = a_host()
+    sealed = ProtectedCredential(SENTINEL.encode(), "7")
+    attributes = {"record": SENTINEL}
+    descriptor = ConnectionDescriptor(
+        config_name="a", type="A", username=SENTINEL, key_version="7", host_attributes=attributes
+    )
+
+    async def main() -> ExtractionPlan:
+        await host.store.delete(TENANT, "a")
+        await host.store.create(TENANT, descriptor, sealed)
+        request = ExtractionRequest(mapped_fields={"a": {"t1": ["a"]}})
+        return await host.engine.plan_extraction(TENANT, request)
+
+    planned = run(main)
+    shown = repr(planned) + str(planned) + json.dumps(planned.to_public_dict())
+    assert SENTINEL not in shown
+    assert not re.search(
+        "password|secret|cipher|credential|organi[sz]ation|product", shown, re.IGNORECASE
+    )
 
 
 def test_cached_schema_plans_without_a_connector() -> None:

@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from fetcher_engine import (
-    ErrorCategory,
-)
+from fetcher_engine import ErrorCategory
 
 from .loops import every_loop
 from .planning import a_host, plan

@@ -5,11 +5,7 @@ from typing import Any
 
 import pytest
 
-from fetcher_engine import (
-    ErrorCategory,
-    FailureType,
-    Limits,
-)
+from fetcher_engine import ErrorCategory, FailureType, Limits
 
 from .loops import every_loop
 from .planning import a_host, plan
@@ -57,12 +53,40 @@ def test_counts_exactly_at_their_limits_plan() -> None:
     assert len(planned.steps) == 1
 
 
-def test_override_above_a_ceiling_is_refused_before_anything_is_asked() -> None:
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("max_datasources", "maxDatasources"),
+        ("max_tables_per_datasource", "maxTablesPerDatasource"),
+        ("max_fields_per_table", "maxFieldsPerTable"),
+        ("max_concurrency", "maxConcurrency"),
+        ("timeout", "timeout"),
+        ("max_result_bytes", "maxResultBytes"),
+    ],
+)
+def test_override_above_a_ceiling_is_refused_before_anything_is_asked(name: str, path: str) -> None:
     host = a_host()
-    with refuses(VALIDATION, "limit override exceeds the configured maximum: limits.timeout"):
-        plan(host, {"a": {"t1": ["a"]}}, overrides=Limits(timeout=301))
+    raised: dict[str, Any] = {name: getattr(Limits.defaults(), name) + 1}
+    with refuses(VALIDATION, f"limit override exceeds the configured maximum: limits.{path}"):
+        plan(host, {"a": {"t1": ["a"]}}, overrides=Limits(**raised))
     assert (host.store.calls, host.close_counts()) == ([], [])
     assert host.engine.limits == Limits.defaults()
+
+
+@pytest.mark.parametrize("value", [0, -1])
+def test_override_of_zero_or_less_inherits(value: int) -> None:
+    overrides = Limits(max_result_bytes=value, max_concurrency=value, timeout=value)
+    planned = plan(a_host(), {"a": {"t1": ["a"]}}, overrides=overrides)
+    assert planned.limits == Limits.defaults()
+
+
+def test_connectors_hard_limits_reach_the_plan_and_no_override_changes_them() -> None:
+    given = {"POSTGRESQL": 1000}
+    host = a_host(limits=Limits(connector_hard_limits=given))
+    given["POSTGRESQL"] = 1
+    overrides = Limits(connector_hard_limits={"POSTGRESQL": 2, "MYSQL": 3})
+    planned = plan(host, {"a": {"t1": ["a"]}}, overrides=overrides)
+    assert dict(planned.limits.connector_hard_limits) == {"POSTGRESQL": 1000}
 
 
 def test_override_lowers_the_plans_limits_alone() -> None:

@@ -4,17 +4,11 @@ from typing import Any
 
 import pytest
 
-from fetcher_engine import (
-    ErrorCategory,
-    Limits,
-    TenantContext,
-)
-from fetcher_engine.memory import (
-    MemoryConnectorFactory,
-    MemorySource,
-)
+from fetcher_engine import Engine, ErrorCategory, ExtractionRequest, Limits, TenantContext
+from fetcher_engine.memory import MemoryConnectorFactory, MemoryRegistry, MemorySource
 
-from .loops import every_loop
+from .hosts import TENANT
+from .loops import concurrency_of_the_round, every_loop, run
 from .planning import SCHEMA, a_host, plan
 from .refusals import refuses
 
@@ -57,6 +51,13 @@ def test_empty_list_of_fields_passes_where_the_source_gives_whole_documents() ->
     documents = MemoryConnectorFactory(MemorySource(schema=SCHEMA), requires_fields=False)
     host.registry.register("A", documents)
     assert plan(host, {"a": {"docs": []}}).steps[0].fields == {"docs": ()}
+
+
+def test_engine_without_a_store_plans_nothing() -> None:
+    engine = Engine(MemoryRegistry(), concurrency=concurrency_of_the_round())
+    request = ExtractionRequest(mapped_fields={"a": {"t1": ["a"]}})
+    with refuses(VALIDATION, "connection store is not configured"):
+        run(engine.plan_extraction(TENANT, request))
 
 
 def test_request_without_fields() -> None:

@@ -1,5 +1,6 @@
 """Results, states and snapshots as values (spec 4.7, 4.11, 4.12, 21.1)."""
 
+import dataclasses
 from datetime import UTC, datetime
 
 import pytest
@@ -12,6 +13,7 @@ from fetcher_engine import (
     ProtectionOwner,
     ResultIntegrity,
     ResultProtection,
+    ResultReference,
     SchemaSnapshot,
     TableSnapshot,
 )
@@ -81,6 +83,50 @@ def test_json_of_a_direct_result() -> None:
         },
         "rowCounts": {"x": 0},
     }
+
+
+def test_json_of_a_reference() -> None:
+    reference = ResultReference(path="results/j.ndjson", row_count=3, size_bytes=90)
+    state = ExecutionState(job_id="j", status=ExecutionStatus.COMPLETED)
+    public = ExtractionResult(
+        state=state, reference=reference, row_counts={"x": 3}
+    ).to_public_dict()
+    assert public == {
+        "state": {"jobId": "j", "status": "completed"},
+        "reference": {
+            "path": "results/j.ndjson",
+            "format": "ndjson",
+            "rowCount": 3,
+            "sizeBytes": 90,
+            "integrity": {},
+        },
+        "rowCounts": {"x": 3},
+    }
+
+
+def test_reference_names_no_backend() -> None:
+    assert [field.name for field in dataclasses.fields(ResultReference)] == [
+        "path",
+        "format",
+        "row_count",
+        "size_bytes",
+        "integrity",
+        "protection",
+        "completed_at",
+    ]
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_result_is_either_direct_or_a_reference(both: bool) -> None:
+    direct = DirectResult(data=b"", row_count=0, integrity=ResultIntegrity(), completed_at=NOON)
+    reference = ResultReference(path="p")
+    with pytest.raises(ValueError, match="either direct or a reference"):
+        ExtractionResult(
+            state=ExecutionState(),
+            row_counts={},
+            direct=direct if both else None,
+            reference=reference if both else None,
+        )
 
 
 def test_chunks_of_a_direct_result_are_views_of_its_bytes() -> None:

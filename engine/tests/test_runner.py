@@ -5,23 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from fetcher_engine import (
-    ErrorCategory,
-    ExtractionPlan,
-    Limits,
-    PlanStep,
-    StreamRequest,
-)
+from fetcher_engine import ErrorCategory, ExtractionPlan, Limits, PlanStep, StreamRequest
 
 from .hosts import direct_of, host_of
 from .loops import AnyLoop, every_loop, run
-from .plans import (
-    TWO,
-    TWO_DOCUMENT,
-    execute,
-    one_step,
-    run_plan,
-)
+from .plans import TWO, TWO_DOCUMENT, execute, one_step, run_plan
 from .refusals import SENTINEL, refuses
 
 pytestmark = every_loop

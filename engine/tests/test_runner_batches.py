@@ -4,11 +4,7 @@ from typing import Any
 
 import pytest
 
-from fetcher_engine import (
-    EncodedBatch,
-    ErrorCategory,
-    RowBatch,
-)
+from fetcher_engine import EncodedBatch, ErrorCategory, RowBatch
 
 from .hosts import Host, direct_of
 from .loops import every_loop, run

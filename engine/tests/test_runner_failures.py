@@ -4,11 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from fetcher_engine import (
-    ErrorCategory,
-    SourceFailure,
-    Stage,
-)
+from fetcher_engine import ErrorCategory, SourceFailure, Stage
 
 from .hosts import TENANT, direct_of, host_of
 from .loops import every_loop, run

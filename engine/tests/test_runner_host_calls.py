@@ -1,9 +1,6 @@
 """The host's own code that an extraction calls: its write and its progress."""
 
-from fetcher_engine import (
-    EngineError,
-    ErrorCategory,
-)
+from fetcher_engine import EngineError, ErrorCategory
 
 from .hosts import host_of
 from .loops import every_loop, run

@@ -1,9 +1,6 @@
 """The size of a result stops at the byte (spec 21.9)."""
 
-from fetcher_engine import (
-    ErrorCategory,
-    Limits,
-)
+from fetcher_engine import ErrorCategory, Limits
 
 from .hosts import direct_of, host_of
 from .loops import every_loop, run

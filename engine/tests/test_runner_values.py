@@ -4,12 +4,9 @@ from typing import Any
 
 import pytest
 
-from fetcher_engine import (
-    ErrorCategory,
-    RowBatch,
-)
+from fetcher_engine import ErrorCategory, RowBatch
 
-from .hosts import Host, host_of
+from .hosts import Host, direct_of, host_of
 from .loops import every_loop
 from .plans import batches_of, execute, one_step, run_plan
 from .refusals import leaky, refuses
@@ -56,6 +53,16 @@ def test_value_without_a_json_form_fails_and_its_place_is_named(value: object, r
     assert error.reason == reason
     assert "Hostile" not in str(error)
     assert set(host.close_counts()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(float("nan"), b'"NaN"'), (float("inf"), b'"Infinity"'), (float("-inf"), b'"-Infinity"')],
+)
+def test_number_that_json_lacks_is_a_text(value: float, text: bytes) -> None:
+    """Design section 6 replaces spec 21.9 and 11.3, where it failed the run."""
+    host = host_of({"a": {"t": [{"x": value}]}})
+    assert direct_of(execute(host)).data == b'{"a":{"t":[{"x":' + text + b"}]}}"
 
 
 def test_row_that_is_no_mapping_fails() -> None:

@@ -4,12 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
 
-from fetcher_engine import (
-    Batch,
-    ErrorCategory,
-    Limits,
-    StreamRequest,
-)
+from fetcher_engine import Batch, EncodedBatch, ErrorCategory, Limits, StreamRequest
 from fetcher_engine.memory import MemorySource
 
 from .hosts import Host, direct_of, host_of
@@ -132,7 +127,21 @@ def test_source_that_hangs_while_another_fails_is_stopped(loop: RealLoop) -> Non
     assert host.executions.statuses == [RUNNING, FAILED]
 
 
-def test_crash_in_one_step_stops_the_others(loop: RealLoop) -> None:
+def test_crash_is_contained_and_stops_the_others(loop: RealLoop) -> None:
+    def crash(request: StreamRequest) -> Iterable[Batch]:
+        return iter([EncodedBatch("nobody asked for this", SENTINEL.encode(), 1)])
+
+    host = host_of(TWO)
+    plan = planned(host)
+    host.sources["a"].before_batch = loop.hang
+    host.sources["b"].batches = crash
+    with refuses(ErrorCategory.INTERNAL, "extraction step failed unexpectedly") as caught:
+        run(host.engine.execute_extraction(plan))
+    assert caught.value.source == "b"
+    assert host.close_counts() == [1, 1]
+
+
+def test_foreign_exception_of_one_step_stops_the_others(loop: RealLoop) -> None:
     host = host_of(TWO)
 
     def crash(request: StreamRequest) -> Iterable[Batch]:

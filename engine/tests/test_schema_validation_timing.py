@@ -1,10 +1,6 @@
 """Validating a request against sources that take their time (spec 8.13, 21.7)."""
 
-from fetcher_engine import (
-    ErrorCategory,
-    Limits,
-    SchemaValidationRequest,
-)
+from fetcher_engine import ErrorCategory, Limits, SchemaValidationRequest
 from fetcher_engine.memory import MemorySource
 
 from .hosts import TENANT, Host

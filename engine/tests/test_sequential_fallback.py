@@ -2,11 +2,7 @@
 
 from typing import Any
 
-from fetcher_engine import (
-    ErrorCategory,
-    Limits,
-    SequentialConcurrency,
-)
+from fetcher_engine import ErrorCategory, Limits, SequentialConcurrency
 from fetcher_engine.memory import ManualClock
 
 from .hosts import host_of

@@ -5,10 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
-from fetcher_engine import (
-    Engine,
-    EngineError,
-)
+from fetcher_engine import Engine, EngineError
 from fetcher_engine.memory import (
     MemoryConnectionIdStore,
     MemoryConnectorFactory,

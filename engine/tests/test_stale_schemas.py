@@ -2,13 +2,8 @@
 
 import pytest
 
-from fetcher_engine import (
-    SchemaSnapshot,
-    TenantContext,
-)
-from fetcher_engine.memory import (
-    MemorySchemaCache,
-)
+from fetcher_engine import SchemaSnapshot
+from fetcher_engine.memory import MemorySchemaCache
 
 from .keepers import OPERATIONS, RECORD, T1, Keeper, a_connection
 from .loops import every_loop, run
@@ -29,10 +24,8 @@ def test_writing_a_connection_forgets_its_cached_schema(operation: str) -> None:
 
 
 def test_cache_that_cannot_forget_stops_no_write() -> None:
-    class Stubborn(MemorySchemaCache):
-        async def invalidate_schema(self, tenant: TenantContext, config_name: str) -> None:
-            raise leaky()
-
-    keeper = Keeper(cache=Stubborn())
+    cache = MemorySchemaCache()
+    cache.invalidate_error = leaky()
+    keeper = Keeper(cache=cache)
     run(keeper.by_name.create(T1, a_connection()))
     assert len(run(keeper.by_name.list(T1))) == 1

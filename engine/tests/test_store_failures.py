@@ -2,11 +2,7 @@
 
 import pytest
 
-from fetcher_engine import (
-    EngineError,
-    ErrorCategory,
-    TenantContext,
-)
+from fetcher_engine import EngineError, ErrorCategory, TenantContext
 
 from .keepers import OPERATIONS, T1, UNAVAILABLE, Call, Keeper
 from .loops import every_loop, run

@@ -1,5 +1,6 @@
 """Factories by datasource type."""
 
+from fetcher_engine.errors import EngineError, ErrorCategory
 from fetcher_engine.ports import ConnectorFactory
 
 
@@ -13,3 +14,11 @@ class MemoryRegistry:
 
     def connector(self, datasource_type: str) -> ConnectorFactory | None:
         return self._factories.get(datasource_type)
+
+    def lookup_or_error(self, datasource_type: str) -> ConnectorFactory:
+        """Raise ``not_found`` for a type that nobody registered."""
+        factory = self.connector(datasource_type)
+        if factory is None:
+            text = f"no connector registered for datasource type {datasource_type}"
+            raise EngineError(ErrorCategory.NOT_FOUND, text)
+        return factory

@@ -8,6 +8,7 @@ class MemorySchemaCache:
     def __init__(self) -> None:
         self.get_error: Exception | None = None
         self.put_error: Exception | None = None
+        self.invalidate_error: Exception | None = None
         self._snapshots: dict[tuple[str, str], tuple[str, SchemaSnapshot]] = {}
 
     async def get_schema(
@@ -26,6 +27,8 @@ class MemorySchemaCache:
         self._snapshots[tenant.tenant_id, snapshot.config_name] = fingerprint, snapshot
 
     async def invalidate_schema(self, tenant: TenantContext, config_name: str) -> None:
+        if self.invalidate_error is not None:
+            raise self.invalidate_error
         self._snapshots.pop((tenant.tenant_id, config_name), None)
 
     def stored(self, tenant: TenantContext, config_name: str) -> SchemaSnapshot | None:
