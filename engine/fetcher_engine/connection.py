@@ -34,6 +34,7 @@ class ConnectionInput:
 
     @property
     def has_password(self) -> bool:
+        """Whether a password came along; an empty one counts as none."""
         return bool(self.password)
 
     def validate(self) -> None:
@@ -59,6 +60,7 @@ class ConnectionInput:
         )
 
     def to_public_dict(self) -> dict[str, object]:
+        """The JSON projection; of a password it shows only that there is one."""
         public = self.to_descriptor().to_public_dict()
         return {**public, "password": str(self.password) if self.has_password else ""}
 
@@ -128,6 +130,7 @@ class ConnectionPatch:
 
     @property
     def has_password(self) -> bool:
+        """Whether the password changes; to an empty one too."""
         return self.password is not None
 
     def apply(self, descriptor: ConnectionDescriptor) -> ConnectionDescriptor:
@@ -169,14 +172,19 @@ class ConnectionListParams:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionPage:
+    """Some of a tenant's connections, and how many there are in all."""
+
     items: tuple[ConnectionDescriptor, ...]
     total: int
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionTestResult:
+    """A source that answered; one that did not raises instead."""
+
     config_name: str
     success: bool = True
 
     def to_public_dict(self) -> dict[str, object]:
+        """The JSON projection."""
         return {"success": self.success, "configName": self.config_name}

@@ -33,10 +33,12 @@ class TenantContext:
 
     @property
     def is_zero(self) -> bool:
+        """Whether nothing was set at all."""
         return not self.tenant_id and not self.request_id
 
     @property
     def is_multi_tenant(self) -> bool:
+        """Whether a tenant was named."""
         return bool(self.tenant_id)
 
 

@@ -46,6 +46,7 @@ class ExtractionRequest:
         object.__setattr__(self, "metadata", _frozen(self.metadata))
 
     def to_public_dict(self) -> dict[str, object]:
+        """The JSON projection, filters included: they hold the caller's own values."""
         public: dict[str, object] = {
             "mappedFields": {
                 config: {table: list(fields) for table, fields in tables.items()}
@@ -136,9 +137,11 @@ class PlanStep:
 
     @property
     def tables(self) -> tuple[str, ...]:
+        """The names of the tables, in byte order."""
         return tuple(self.fields)
 
     def to_public_dict(self) -> dict[str, object]:
+        """The JSON projection, filters included."""
         public: dict[str, object] = {
             "ordinal": self.ordinal,
             "configName": self.config_name,
@@ -179,6 +182,7 @@ class ExtractionPlan:
         object.__setattr__(self, "metadata", _frozen(self.metadata))
 
     def to_public_dict(self) -> dict[str, object]:
+        """The JSON projection, for a host that keeps plans."""
         public: dict[str, object] = {"tenantId": self.tenant_id}
         if self.request_id:
             public["requestId"] = self.request_id

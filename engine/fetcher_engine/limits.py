@@ -55,6 +55,7 @@ class Limits:
 
     @classmethod
     def defaults(cls) -> Self:
+        """What an Engine is limited to that was given no limits."""
         return cls().merged_over_defaults()
 
     @property

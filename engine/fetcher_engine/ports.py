@@ -72,6 +72,8 @@ class ConnectorFactory(Protocol):
 
 
 class ConnectorRegistry(Protocol):
+    """Knows which datasource types the host can read."""
+
     def connector(self, datasource_type: str) -> ConnectorFactory | None:
         """The factory for a type, None where there is none. The same type, the same factory."""
         ...
@@ -82,7 +84,9 @@ class ConnectionStore(Protocol):
 
     async def find_connection(
         self, tenant: TenantContext, config_name: str
-    ) -> ConnectionDescriptor | None: ...
+    ) -> ConnectionDescriptor | None:
+        """The tenant's connection of this name, None where it has none or another tenant has it."""
+        ...
 
 
 @runtime_checkable
@@ -119,7 +123,9 @@ class ConnectionIdStore(ConnectionStore, Protocol):
 
     async def find_by_id(
         self, tenant: TenantContext, connection_id: str
-    ) -> ConnectionDescriptor | None: ...
+    ) -> ConnectionDescriptor | None:
+        """The tenant's connection, None for a malformed, unknown or deleted id, or another's."""
+        ...
 
     async def update_by_id(
         self,
@@ -135,17 +141,25 @@ class ConnectionIdStore(ConnectionStore, Protocol):
 
     async def list_paged(
         self, tenant: TenantContext, params: ConnectionListParams
-    ) -> ConnectionPage: ...
+    ) -> ConnectionPage:
+        """One page of the tenant's connections, as the host's own params ask."""
+        ...
 
 
 class CredentialProtector(Protocol):
+    """Seals passwords before they are stored. The Engine never unseals one."""
+
     async def protect(self, tenant: TenantContext, plaintext: bytes) -> ProtectedCredential:
         """Seal a password; neither side of it stands in an error."""
         ...
 
 
 class ActiveExecutionChecker(Protocol):
-    async def has_active_executions(self, tenant: TenantContext, config_name: str) -> bool: ...
+    """Tells what is in use: such a connection is neither changed nor deleted."""
+
+    async def has_active_executions(self, tenant: TenantContext, config_name: str) -> bool:
+        """Whether work of this tenant, not yet ended, reads from the connection."""
+        ...
 
 
 class SchemaCache(Protocol):
@@ -157,17 +171,23 @@ class SchemaCache(Protocol):
 
     async def get_schema(
         self, tenant: TenantContext, config_name: str, fingerprint: str
-    ) -> SchemaSnapshot | None: ...
+    ) -> SchemaSnapshot | None:
+        """What was put under exactly this key, None where there is nothing or it is too old."""
+        ...
 
     async def put_schema(
         self, tenant: TenantContext, snapshot: SchemaSnapshot, fingerprint: str
-    ) -> None: ...
+    ) -> None:
+        """Keep a schema for as long as the host likes; its config name is part of the key."""
+        ...
 
     async def invalidate_schema(self, tenant: TenantContext, config_name: str) -> None:
         """Forget every fingerprint of this connection."""
 
 
 class ExecutionStore(Protocol):
+    """Keeps how each execution stands, for hosts that want to show it."""
+
     async def save_execution(self, tenant: TenantContext, state: ExecutionState) -> None:
         """Upsert by tenant and job id. Best effort: errors are ignored."""
 
@@ -201,7 +221,9 @@ class ResultStreamWriter(Protocol):
 class ResultSink(Protocol):
     """Stores results for the Engine, for hosts that do not take the bytes themselves."""
 
-    async def open_result_stream(self, tenant: TenantContext) -> ResultStreamWriter: ...
+    async def open_result_stream(self, tenant: TenantContext) -> ResultStreamWriter:
+        """A writer for one new result. Nothing is visible yet."""
+        ...
 
 
 class SpoolFile(Protocol):
@@ -246,6 +268,8 @@ class RowEncoding(Protocol):
 
 
 class Observability(Protocol):
+    """The host's tracing."""
+
     def start_span(self, operation: str) -> AbstractContextManager[object]:
         """A span, entered around the operation.
 
@@ -258,4 +282,6 @@ class Observability(Protocol):
 class CancelSignal(Protocol):
     """Cooperative cancellation for hosts that cannot cancel a task."""
 
-    def is_cancelled(self) -> bool: ...
+    def is_cancelled(self) -> bool:
+        """Whether the host has withdrawn the request. Asked between batches; no I/O."""
+        ...

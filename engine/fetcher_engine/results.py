@@ -11,6 +11,8 @@ from fetcher_engine.timestamps import rfc3339
 
 
 class ExecutionStatus(StrEnum):
+    """How an execution stands. The Engine itself never writes ``pending``."""
+
     PENDING = "pending"
     RUNNING = "running"
     COMPLETED = "completed"
@@ -19,6 +21,7 @@ class ExecutionStatus(StrEnum):
 
     @property
     def is_terminal(self) -> bool:
+        """Whether it has ended: completed, failed or canceled."""
         return self in (self.COMPLETED, self.FAILED, self.CANCELED)
 
 
@@ -33,6 +36,7 @@ class ExecutionState:
     failure_message: str = ""
 
     def to_public_dict(self) -> dict[str, str]:
+        """The JSON projection, without what is empty."""
         members = {
             "jobId": self.job_id,
             "status": self.status or "",
@@ -53,14 +57,18 @@ class ResultIntegrity:
 
     @property
     def is_present(self) -> bool:
+        """Whether anything can be checked against it."""
         return bool(self.digest or self.signature)
 
     def to_public_dict(self) -> dict[str, str]:
+        """The JSON projection, without what is empty."""
         members = {"algorithm": self.algorithm, "digest": self.digest, "signature": self.signature}
         return {name: value for name, value in members.items() if value}
 
 
 class ProtectionOwner(StrEnum):
+    """Who encrypted a result: the Engine (which never does), the sink's adapter, the host."""
+
     ENGINE = "engine"
     ADAPTER = "adapter"
     HOST = "host"
@@ -76,6 +84,7 @@ class ResultProtection:
     mode: str = ""
 
     def to_public_dict(self) -> dict[str, object]:
+        """The JSON projection, without what is empty."""
         optional = {"keyVersion": self.key_version, "mode": self.mode}
         return {
             "encrypted": self.encrypted,
@@ -97,6 +106,7 @@ class DirectResult:
 
     @property
     def plaintext_size(self) -> int:
+        """The count of the document's bytes."""
         return len(self.data)
 
     def iter_chunks(self, max_bytes: int) -> Iterator[memoryview]:
@@ -106,6 +116,7 @@ class DirectResult:
             yield view[start : start + max_bytes]
 
     def to_public_dict(self) -> dict[str, object]:
+        """The JSON projection, with the document in base64: for small ones."""
         return {
             "data": base64.b64encode(self.data).decode("ascii"),
             "format": self.format,
@@ -135,6 +146,7 @@ class ResultReference:
     completed_at: datetime | None = None
 
     def to_public_dict(self) -> dict[str, object]:
+        """The JSON projection: where the result lies and how to check it."""
         public: dict[str, object] = {
             "path": self.path,
             "format": self.format,
@@ -185,6 +197,7 @@ class ExtractionResult:
         return self.direct.data
 
     def to_public_dict(self) -> dict[str, object]:
+        """The JSON projection; either ``direct`` or ``reference`` stands in it."""
         public: dict[str, object] = {"state": self.state.to_public_dict()}
         if self.direct is not None:
             public["direct"] = self.direct.to_public_dict()

@@ -49,12 +49,15 @@ class SchemaSnapshot:
     captured_at: datetime | None = None
 
     def has_table(self, name: str) -> bool:
+        """Whether there is a table of exactly this name."""
         return any(table.name == name for table in self.tables)
 
     def table_names(self) -> tuple[str, ...]:
+        """The names of all tables, in byte order."""
         return tuple(sorted(table.name for table in self.tables))
 
     def to_public_dict(self) -> dict[str, object]:
+        """The JSON projection: each table's name and fields."""
         public: dict[str, object] = {
             "configName": self.config_name,
             "tables": [{"name": table.name, "fields": list(table.fields)} for table in self.tables],
@@ -65,6 +68,8 @@ class SchemaSnapshot:
 
 
 class FailureType(StrEnum):
+    """What can be wrong with a request; the values are stable."""
+
     DATASOURCE_NOT_FOUND = "datasource_not_found"
     TABLE_NOT_FOUND = "table_not_found"
     FIELD_NOT_FOUND = "field_not_found"
@@ -83,6 +88,7 @@ class ValidationFailure:
     detail: str = ""
 
     def to_public_dict(self) -> dict[str, str]:
+        """The JSON projection, without what is empty."""
         optional = {"table": self.table, "field": self.field, "detail": self.detail}
         return {
             "type": str(self.type),
@@ -99,9 +105,11 @@ class ValidationReport:
 
     @property
     def valid(self) -> bool:
+        """Whether the request fits its sources."""
         return not self.failures
 
     def to_public_dict(self) -> dict[str, object]:
+        """The JSON projection; failures stand in it only where there are any."""
         public: dict[str, object] = {"valid": self.valid}
         if self.failures:
             public["failures"] = [failure.to_public_dict() for failure in self.failures]
@@ -119,12 +127,16 @@ class TableMapping:
 
 @dataclass(frozen=True, slots=True)
 class DatasourceMapping:
+    """What is wanted of one source."""
+
     config_name: str
     tables: Sequence[TableMapping] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaValidationRequest:
+    """What a caller means to ask for, to be checked before it is planned."""
+
     datasources: Sequence[DatasourceMapping] = ()
 
     @classmethod

@@ -11,10 +11,13 @@ class ManualClock:
         self._elapsed_seconds = 0.0
 
     def advance(self, seconds: float) -> None:
+        """Let time pass: for both clocks."""
         self._elapsed_seconds += seconds
 
     def now(self) -> datetime:
+        """The time of day, as ``Engine(now=...)`` takes it."""
         return self._start + timedelta(seconds=self._elapsed_seconds)
 
     def monotonic(self) -> float:
+        """Seconds since some moment, as ``SequentialConcurrency`` takes them."""
         return self._elapsed_seconds

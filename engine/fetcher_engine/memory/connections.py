@@ -27,6 +27,7 @@ class MemoryConnectionStore:
     def protected_credential(
         self, tenant: TenantContext, config_name: str
     ) -> ProtectedCredential | None:
+        """What the Engine stored as the sealed password, None where it stored none."""
         return self._credentials.get((tenant.tenant_id, config_name))
 
     async def find_connection(

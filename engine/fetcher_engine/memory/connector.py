@@ -87,6 +87,7 @@ class MemoryConnector:
 
     @property
     def close_count(self) -> int:
+        """How often it was closed: once, if all is well."""
         return self.calls.count("close")
 
     async def test_connection(self) -> None:
@@ -153,6 +154,7 @@ class MemoryConnectorFactory:
 
     @property
     def last_built(self) -> MemoryConnector:
+        """The connector of the latest operation."""
         return self.built[-1]
 
     @property

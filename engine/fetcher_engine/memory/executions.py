@@ -14,6 +14,7 @@ class MemoryExecutionStore:
         self._states[tenant.tenant_id, state.job_id] = state
 
     def find(self, tenant: TenantContext, job_id: str) -> ExecutionState | None:
+        """The latest state of this job, None where nothing was saved."""
         return self._states.get((tenant.tenant_id, job_id))
 
 

@@ -5,6 +5,8 @@ from fetcher_engine.ports import ConnectorFactory
 
 
 class MemoryRegistry:
+    """A dictionary of factories."""
+
     def __init__(self, factories: dict[str, ConnectorFactory] | None = None) -> None:
         self._factories = dict(factories or {})
 

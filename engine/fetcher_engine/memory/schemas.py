@@ -5,6 +5,8 @@ from fetcher_engine.schema import SchemaSnapshot
 
 
 class MemorySchemaCache:
+    """One schema for each connection, under the fingerprint it was put with."""
+
     def __init__(self) -> None:
         self.get_error: Exception | None = None
         self.put_error: Exception | None = None
