@@ -19,7 +19,8 @@ from fetcher_engine.connection import (
 )
 from fetcher_engine.connections import ConnectionDirectory, ConnectionsById
 from fetcher_engine.context import TenantContext
-from fetcher_engine.encoding import NotEncodable, RowEncoder, encode_value
+from fetcher_engine.eager_stream import EagerStream
+from fetcher_engine.encoding import NotEncodable, RowEncoder, encode_text, encode_value
 from fetcher_engine.errors import (
     EngineError,
     ErrorCategory,
@@ -51,6 +52,7 @@ from fetcher_engine.ports import (
     Spool,
     SpoolFile,
 )
+from fetcher_engine.request_ceilings import RequestCeilings
 from fetcher_engine.results import (
     DirectResult,
     ExecutionState,
@@ -104,6 +106,7 @@ __all__ = [
     "DatasourceMapping",
     "DeadlineExceeded",
     "DirectResult",
+    "EagerStream",
     "EncodedBatch",
     "Engine",
     "EngineError",
@@ -127,6 +130,7 @@ __all__ = [
     "Progress",
     "ProtectedCredential",
     "ProtectionOwner",
+    "RequestCeilings",
     "ResultIntegrity",
     "ResultProtection",
     "ResultReference",
@@ -152,6 +156,7 @@ __all__ = [
     "ValidationReport",
     "Write",
     "check_port",
+    "encode_text",
     "encode_value",
     "is_valid_category",
 ]

@@ -1,10 +1,11 @@
 """The result document around its rows: ``{"cfg":{"t":[row,row],"u":[]}}`` (design section 5)."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from fetcher_engine.encoding import encode_text
 from fetcher_engine.errors import EngineError, ErrorCategory
 from fetcher_engine.extraction import PlanStep
+from fetcher_engine.result_format import ByteBudget, Emit, StepOutput, TableOutOfOrder
 
 _LARGE_PIECE_BYTES = 64 * 1024
 """A piece of this size goes on as it is; smaller ones are joined first."""
@@ -13,8 +14,39 @@ EMPTY_DOCUMENT = b"{}"
 """The document of a plan without steps."""
 
 
-class OutOfOrder(Exception):
-    """A connector delivered a table that was not asked for, or one after its turn."""
+class DocumentFormat:
+    """One JSON document of all steps: the result in memory and as a stream."""
+
+    empty = EMPTY_DOCUMENT
+
+    def __init__(self, steps: Sequence[PlanStep]) -> None:
+        """Raise ``internal`` (reason ``invalid_text``) for names that are no Unicode."""
+        self._last = len(steps) - 1
+        self.skeleton_bytes = skeleton_bytes(steps)
+
+    def output(self, step: PlanStep, budget: ByteBudget, emit: Emit) -> StepOutput:
+        frame = StepFrame(step, is_last=step.ordinal == self._last)
+        return DocumentOutput(frame, budget, emit)
+
+
+class DocumentOutput:
+    """One step's part of the document, emitted as it comes."""
+
+    def __init__(self, frame: "StepFrame", budget: ByteBudget, emit: Emit) -> None:
+        self._frame = frame
+        self._budget = budget
+        self._joiner = PieceJoiner(emit)
+
+    async def put(self, table: str, data: bytes, row_count: int) -> None:  # noqa: ARG002 - lines count rows
+        lead = self._frame.before_rows(table)
+        # the first bytes of a table are part of the skeleton, which is counted already
+        self._budget.spend(len(data) + (len(lead) if lead == b"," else 0))
+        await self._joiner.put(lead)
+        await self._joiner.put(data)
+
+    async def finish(self) -> None:
+        await self._joiner.put(self._frame.finish())
+        await self._joiner.flush()
 
 
 class StepFrame:
@@ -39,13 +71,13 @@ class StepFrame:
     def before_rows(self, table: str) -> bytes:
         """What stands between what was given out and the next rows of ``table``.
 
-        Tables that are passed over get their empty list. Raise OutOfOrder for a table that is not
-        in the plan or whose turn is over.
+        Tables that are passed over get their empty list. Raise TableOutOfOrder for a table that is
+        not in the plan or whose turn is over.
         """
         if table == self._table:
             return b","
         if table not in self._waiting:
-            raise OutOfOrder
+            raise TableOutOfOrder
         parts = [self._pending, *self._close_table()]
         while (skipped := self._waiting.pop()) != table:
             parts += [self._openings[skipped], b"],"]
@@ -74,32 +106,13 @@ def skeleton_bytes(steps: Sequence[PlanStep]) -> int:
     return sum(len(frame.finish()) for frame in frames_of(steps)) or len(EMPTY_DOCUMENT)
 
 
-class ByteBudget:
-    """The exact size of the document so far, over all steps, held below its limit.
-
-    It starts with the skeleton, since every byte of it will be written.
-    """
-
-    def __init__(self, *, limit: int, skeleton: int) -> None:
-        self._limit = limit
-        self._used = 0
-        self.spend(skeleton)
-
-    def spend(self, count: int) -> None:
-        """Raise ``limit_exceeded`` when the document would be larger than its limit."""
-        self._used += count
-        if self._used > self._limit:
-            text = "extraction result exceeds the configured size limit"
-            raise EngineError(ErrorCategory.LIMIT_EXCEEDED, text)
-
-
 class PieceJoiner:
     """Joins small pieces so that what follows is called for some tens of kilobytes at least.
 
     Large pieces are passed on uncopied. Order is kept.
     """
 
-    def __init__(self, emit: Callable[[bytes], Awaitable[None]]) -> None:
+    def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._small: list[bytes] = []
         self._small_bytes = 0

@@ -41,7 +41,9 @@ class SourceFailure(Exception):
 
     ``reason`` is one of the connector documentation's words (``refused``, ``auth``, ``timeout``,
     ``database_missing`` …); ``table`` and ``column`` are names the caller itself asked for. A
-    driver's text, host, user or row value never stands in any of them.
+    driver's text, host, user or row value never stands in any of them. The Engine trusts no
+    connector with that: a reason that is no such word leaves as ``unknown``, and a name that was
+    not asked for does not leave at all.
 
     Three words decide the category of what the Engine raises after the connect stages:
     ``invalid_filter`` and ``invalid_filter_value`` become ``validation``, ``timeout`` becomes
@@ -101,6 +103,12 @@ class EngineError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         state = {name: value for name, value in vars(self).items() if name != "_cause"}
         return (EngineError, (self.category, self.message), state)
+
+    def __copy__(self) -> "EngineError":
+        """The same for another task to raise, its cause included."""
+        duplicate = EngineError(self.category, self.message)
+        vars(duplicate).update(vars(self))
+        return duplicate
 
     def unwrap(self) -> BaseException | None:
         """The original exception, where the Engine kept it; for the same process only."""

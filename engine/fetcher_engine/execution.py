@@ -1,47 +1,128 @@
 """One execution of a plan: its deadline, its states, its end (spec 10.1, 10.6)."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
 from fetcher_engine.concurrency import Concurrency, DeadlineExceeded
+from fetcher_engine.context import TenantContext
+from fetcher_engine.document import DocumentFormat
 from fetcher_engine.errors import EngineError, ErrorCategory
 from fetcher_engine.execution_states import ExecutionStates
 from fetcher_engine.extraction import ExtractionPlan
-from fetcher_engine.failures import timed_out
+from fetcher_engine.failures import Checkpoint, timed_out
 from fetcher_engine.limits import Limits
-from fetcher_engine.results import ExecutionState, ExtractionSummary
-from fetcher_engine.runner import DocumentWriter, Runner, Write
+from fetcher_engine.lines import LineFormat
+from fetcher_engine.ports import ResultSink
+from fetcher_engine.results import (
+    ExecutionState,
+    ExtractionResult,
+    ExtractionSummary,
+    ResultReference,
+)
+from fetcher_engine.runner import DigestingWriter, Runner, Write
+from fetcher_engine.sources import Sources
 from fetcher_engine.step_reading import Progress
+from fetcher_engine.storing import SinkUpload
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionParts:
+    """What an execution works with."""
+
+    limits: Limits
+    sources: Sources
+    runner: Runner
+    states: ExecutionStates
+    concurrency: Concurrency
+    checkpoint: Checkpoint
 
 
 class Execution:
     """Runs one plan once, within the Engine's limits whatever the plan's own are."""
 
     def __init__(
-        self,
-        *,
-        plan: ExtractionPlan,
-        limits: Limits,
-        runner: Runner,
-        states: ExecutionStates,
-        concurrency: Concurrency,
+        self, plan: ExtractionPlan, parts: ExecutionParts, progress: Progress | None
     ) -> None:
         """Raise ``validation`` for a plan that no planner made."""
         _require_sound(plan)
         self._plan = plan
-        self._limits = limits.clamped_by(plan.limits)
-        self._runner = runner
-        self._states = states
-        self._concurrency = concurrency
+        self._parts = parts
+        self._limits = parts.limits.clamped_by(plan.limits)
+        self._progress = progress
 
-    async def run(
-        self, write: Write, progress: Progress | None
-    ) -> tuple[ExecutionState, ExtractionSummary]:
-        """The terminal state and the facts of the document.
+    async def stream(self, write: Write) -> tuple[ExecutionState, ExtractionSummary]:
+        """Give the document to ``write``: the terminal state and the document's facts."""
+        writer = DigestingWriter(write)
+        state, completed_at, counts = await self._recorded(partial(self._document, writer))
+        summary = ExtractionSummary(
+            row_count=sum(counts.values()),
+            row_counts=counts,
+            size_bytes=writer.size_bytes,
+            sha256=writer.sha256(),
+            completed_at=completed_at,
+        )
+        return state, summary
+
+    async def store(self, sink: ResultSink | None) -> ExtractionResult:
+        """Put the rows into the sink as lines; whatever goes wrong, nothing of them stays there."""
+        if sink is None:
+            text = "store mode requires a configured result sink"
+            raise EngineError(ErrorCategory.VALIDATION, text)
+        state, completed_at, stored = await self._recorded(partial(self._lines, sink))
+        reference, counts = stored
+        reference = replace(reference, completed_at=completed_at)
+        return ExtractionResult(state=state, reference=reference, row_counts=counts)
+
+    async def _document(self, writer: DigestingWriter) -> dict[str, int]:
+        result_format = DocumentFormat(self._plan.steps)
+        return await self._parts.runner.run(
+            self._plan, self._limits, result_format, writer, self._progress
+        )
+
+    async def _lines(self, sink: ResultSink) -> tuple[ResultReference, dict[str, int]]:
+        await self._parts.checkpoint()
+        tenant = TenantContext(self._plan.tenant_id, self._plan.request_id)
+        upload = await SinkUpload.open(sink, tenant)
+        try:
+            writer = DigestingWriter(upload.write)
+            counts = await self._parts.runner.run(
+                self._plan, self._limits, LineFormat(), writer, self._progress
+            )
+            reference = await upload.close(
+                row_count=sum(counts.values()),
+                size_bytes=writer.size_bytes,
+                sha256=writer.sha256(),
+            )
+        except GeneratorExit:
+            # the coroutine is being thrown away: nothing may be awaited any more
+            raise
+        except BaseException:
+            await self._parts.sources.shielded(upload.abort)
+            raise
+        return reference, counts
+
+    async def _recorded(
+        self, job: Callable[[], Awaitable[T]]
+    ) -> tuple[ExecutionState, datetime, T]:
+        """The terminal state, its time, and what the job returns within its time.
 
         Every end is recorded: success, failure, and the loop's cancellation, which goes on.
         """
+        states = self._parts.states
+
+        async def run() -> T:
+            await states.running()
+            return await job()
+
         try:
-            return await self._run(write, progress)
+            result = await self._parts.concurrency.run_with_deadline(self._limits.timeout, run)
+            state, completed_at = await states.completed()
+            return state, completed_at, result
         except EngineError as error:
             failure = error
         except DeadlineExceeded:
@@ -52,27 +133,10 @@ class Execution:
             # the coroutine is being thrown away: nothing may be awaited any more
             raise
         except BaseException:
-            await self._states.canceled()
+            await states.canceled()
             raise
-        await self._states.failed(failure)
+        await states.failed(failure)
         raise failure
-
-    async def _run(
-        self, write: Write, progress: Progress | None
-    ) -> tuple[ExecutionState, ExtractionSummary]:
-        await self._states.running()
-        writer = DocumentWriter(write)
-        run = partial(self._runner.run, self._plan, self._limits, writer, progress)
-        counts = await self._concurrency.run_with_deadline(self._limits.timeout, run)
-        state, completed_at = await self._states.completed()
-        summary = ExtractionSummary(
-            row_count=sum(counts.values()),
-            row_counts=counts,
-            size_bytes=writer.size_bytes,
-            sha256=writer.sha256(),
-            completed_at=completed_at,
-        )
-        return state, summary
 
 
 def _require_sound(plan: ExtractionPlan) -> None:

@@ -9,10 +9,11 @@ from fetcher_engine.concurrency import Concurrency, SequentialConcurrency
 from fetcher_engine.connection import ConnectionDescriptor, ConnectionTestResult
 from fetcher_engine.connections import ConnectionDirectory, ConnectionRules, ConnectionsById
 from fetcher_engine.context import TenantContext, require_tenant
+from fetcher_engine.discovery_flights import DiscoveryFlights
 from fetcher_engine.errors import EngineError, ErrorCategory
-from fetcher_engine.execution import Execution
+from fetcher_engine.execution import Execution, ExecutionParts
 from fetcher_engine.execution_states import ExecutionStates
-from fetcher_engine.extraction import ExtractionPlan, ExtractionRequest
+from fetcher_engine.extraction import ExecutionMode, ExtractionPlan, ExtractionRequest
 from fetcher_engine.failures import (
     Checkpoint,
     Phase,
@@ -22,7 +23,7 @@ from fetcher_engine.failures import (
 from fetcher_engine.limits import Limits
 from fetcher_engine.operation import Spans
 from fetcher_engine.planner import Planner
-from fetcher_engine.port_check import check_port
+from fetcher_engine.port_check import check_extension, check_port
 from fetcher_engine.ports import (
     ActiveExecutionChecker,
     CancelSignal,
@@ -34,11 +35,14 @@ from fetcher_engine.ports import (
     CredentialProtector,
     ExecutionStore,
     Observability,
+    ResultSink,
+    RowEncoding,
     SchemaCache,
+    Spool,
 )
+from fetcher_engine.request_ceilings import RequestCeilings
 from fetcher_engine.results import (
     DirectResult,
-    ExecutionState,
     ExtractionResult,
     ExtractionSummary,
     ResultIntegrity,
@@ -49,6 +53,7 @@ from fetcher_engine.schema_resolution import SchemaResolver
 from fetcher_engine.schema_validation import SchemaValidator
 from fetcher_engine.sources import Sources
 from fetcher_engine.step_reading import Progress
+from fetcher_engine.storing import SHA256
 from fetcher_engine.timestamps import utc_now
 
 T = TypeVar("T")
@@ -86,15 +91,20 @@ class Engine:
         credential_protector: CredentialProtector | None = None,
         encrypted_persistence: bool = False,
         active_execution_checker: ActiveExecutionChecker | None = None,
+        result_sink: ResultSink | None = None,
+        spool: Spool | None = None,
+        row_encoding: RowEncoding | None = None,
         limits: Limits | None = None,
+        request_ceilings: RequestCeilings | None = None,
         concurrency: Concurrency | None = None,
         observability: Observability | None = None,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
         """No I/O. Raise ``validation`` for a port that is missing or is not what it should be.
 
-        Limits that are not set take their defaults. Without ``concurrency`` everything runs one
-        after the other (:class:`SequentialConcurrency`).
+        Limits that are not set take their defaults; ceilings that are not set are not checked.
+        Without ``concurrency`` everything runs one after the other
+        (:class:`SequentialConcurrency`).
         """
         registry = check_port(connector_registry, ConnectorRegistry, "connector registry")
         if registry is None:
@@ -107,12 +117,25 @@ class Engine:
             )
         self._registry = registry
         self._store = check_port(connection_store, ConnectionStore, "connection store")
+        self._directory_store: ConnectionDirectoryStore | None = check_extension(
+            self._store, ConnectionDirectoryStore, "connection store"
+        )
+        self._id_store: ConnectionIdStore | None = check_extension(
+            self._store, ConnectionIdStore, "connection store"
+        )
         self._cache = check_port(schema_cache, SchemaCache, "schema cache")
         self._executions = check_port(execution_store, ExecutionStore, "execution store")
         self._concurrency = check_port(concurrency, Concurrency, "concurrency")
         self._spans = Spans(check_port(observability, Observability, "observability"))
-        self._limits = (limits or Limits()).merged_over_defaults()
+        self._sink = check_port(result_sink, ResultSink, "result sink")
+        self._spool = check_port(spool, Spool, "spool")
+        self._row_encoding = check_port(row_encoding, RowEncoding, "row encoding")
+        self._limits = _checked(limits, Limits, "limits").merged_over_defaults()
+        self._ceilings = _checked(request_ceilings, RequestCeilings, "request ceilings")
+        if not callable(now):
+            raise EngineError(ErrorCategory.VALIDATION, "clock is invalid")
         self._now = now
+        self._flights = DiscoveryFlights(self._concurrency)
         checker = check_port(
             active_execution_checker, ActiveExecutionChecker, "active execution checker"
         )
@@ -131,14 +154,14 @@ class Engine:
     @property
     def connections(self) -> ConnectionDirectory:
         """Keeping connections by name, where the store can do that."""
-        store = self._store if isinstance(self._store, ConnectionDirectoryStore) else None
-        return ConnectionDirectory(store=store, rules=self._rules, spans=self._spans)
+        return ConnectionDirectory(
+            store=self._directory_store, rules=self._rules, spans=self._spans
+        )
 
     @property
     def connections_by_id(self) -> ConnectionsById:
         """Keeping connections by the host's ids, where the store can do that."""
-        store = self._store if isinstance(self._store, ConnectionIdStore) else None
-        return ConnectionsById(store=store, rules=self._rules, spans=self._spans)
+        return ConnectionsById(store=self._id_store, rules=self._rules, spans=self._spans)
 
     async def test_connection(
         self, tenant: TenantContext, config_name: str
@@ -207,6 +230,7 @@ class Engine:
                 sources=call.sources,
                 validator=call.validator(),
                 limits=self._limits,
+                ceilings=self._ceilings,
                 spans=self._spans,
             )
             return await planner.plan(tenant, request)
@@ -214,20 +238,38 @@ class Engine:
         return await self._run("engine.extraction.plan", tenant, body, cancel)
 
     async def execute_extraction(
-        self, plan: ExtractionPlan, *, cancel: CancelSignal | None = None
+        self,
+        plan: ExtractionPlan,
+        *,
+        cancel: CancelSignal | None = None,
+        progress: Progress | None = None,
     ) -> ExtractionResult:
-        """The whole document in memory, for small results."""
+        """Run a plan: its rows go into the host's sink, or the document into memory.
+
+        Mode ``store`` needs a sink, ``direct`` never touches one. In the sink the result is lines
+        of JSON, one a row (``ndjson``); in memory one document: for small results. Raise
+        ``unavailable`` with the sink's exception to ``unwrap``; of a run that fails or is cancelled
+        nothing stays in the sink.
+        """
+        sink = self._sink
+        if plan.mode is ExecutionMode.STORE or (
+            plan.mode is ExecutionMode.AUTO and sink is not None
+        ):
+            return await self._execute(
+                plan, cancel, progress, lambda execution: execution.store(sink)
+            )
         pieces: list[bytes | memoryview] = []
 
         async def keep(piece: bytes | memoryview) -> None:
             pieces.append(piece)
 
-        state, summary = await self._execute(plan, keep, cancel, None)
-        data = b"".join(pieces)
+        state, summary = await self._execute(
+            plan, cancel, progress, lambda execution: execution.stream(keep)
+        )
         direct = DirectResult(
-            data=data,
+            data=b"".join(pieces),
             row_count=summary.row_count,
-            integrity=ResultIntegrity(algorithm="SHA-256", digest=summary.sha256),
+            integrity=ResultIntegrity(algorithm=SHA256, digest=summary.sha256),
             completed_at=summary.completed_at,
         )
         return ExtractionResult(state=state, direct=direct, row_counts=summary.row_counts)
@@ -242,37 +284,45 @@ class Engine:
     ) -> ExtractionSummary:
         """Give the document's bytes to ``write``, in order, as they come; their count and digest.
 
-        One call of ``write`` at a time. When this raises, what was written is not a document. An
-        exception of ``write`` ends the run as ``unavailable``, with that exception to ``unwrap``;
-        an EngineError of it passes. ``progress`` is told of each batch and must not block.
+        The plan's mode does not matter: the bytes are those of a direct result. One call of
+        ``write`` at a time. When this raises, what was written is not a document. An exception of
+        ``write`` ends the run as ``unavailable``, with that exception to ``unwrap``; an EngineError
+        of it passes. ``progress`` is told of each batch and must not block.
         """
-        _, summary = await self._execute(plan, write, cancel, progress)
+        _, summary = await self._execute(
+            plan, cancel, progress, lambda execution: execution.stream(write)
+        )
         return summary
 
     async def _execute(
         self,
         plan: ExtractionPlan,
-        write: Write,
         cancel: CancelSignal | None,
         progress: Progress | None,
-    ) -> tuple[ExecutionState, ExtractionSummary]:
+        use: Callable[[Execution], Awaitable[T]],
+    ) -> T:
         tenant = TenantContext(plan.tenant_id, plan.request_id)
 
-        async def body(call: _Call) -> tuple[ExecutionState, ExtractionSummary]:
+        async def body(call: _Call) -> T:
             states = ExecutionStates(
                 store=self._executions, concurrency=call.concurrency, tenant=tenant, now=self._now
             )
             runner = Runner(
-                sources=call.sources, concurrency=call.concurrency, checkpoint=call.checkpoint
+                sources=call.sources,
+                concurrency=call.concurrency,
+                checkpoint=call.checkpoint,
+                spool=self._spool,
+                row_encoding=self._row_encoding,
             )
-            execution = Execution(
-                plan=plan,
+            parts = ExecutionParts(
                 limits=self._limits,
+                sources=call.sources,
                 runner=runner,
                 states=states,
                 concurrency=call.concurrency,
+                checkpoint=call.checkpoint,
             )
-            return await execution.run(write, progress)
+            return await use(Execution(plan, parts, progress))
 
         return await self._run("engine.extraction.execute", tenant, body, cancel)
 
@@ -298,8 +348,19 @@ class Engine:
         concurrency = SequentialConcurrency() if shared is None else shared
         checkpoint = Checkpoint(concurrency, cancel)
         sources = Sources(registry=self._registry, store=store, concurrency=concurrency)
-        resolver = SchemaResolver(sources=sources, cache=self._cache, checkpoint=checkpoint)
+        resolver = SchemaResolver(
+            sources=sources, cache=self._cache, flights=self._flights, checkpoint=checkpoint
+        )
         return _Call(sources, concurrency, checkpoint, resolver)
+
+
+def _checked(value: T | None, kind: type[T], label: str) -> T:
+    """The value, or one of its kind in which nothing is set."""
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        raise EngineError(ErrorCategory.VALIDATION, f"{label} is invalid")
+    return value
 
 
 async def _found(call: _Call, tenant: TenantContext, config_name: str) -> ConnectionDescriptor:

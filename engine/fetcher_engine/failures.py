@@ -4,8 +4,10 @@ Nothing of the original is kept: no text, cause or context. What crosses are a c
 words, and the original exception of a store or of the host's ``write`` behind ``unwrap()``.
 """
 
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import TypeVar
 
 from fetcher_engine.concurrency import Concurrency, DeadlineExceeded
@@ -17,6 +19,8 @@ T = TypeVar("T")
 _CONNECT_TEXT = "failed to connect to datasource"
 _INVALID_FILTER_REASONS = frozenset({"invalid_filter", "invalid_filter_value"})
 """A connector's words for what only it can judge: whether a value fits its column."""
+_SAFE_REASON = re.compile(r"[a-z][a-z0-9_]{0,39}(?: [a-z0-9_]{1,39})?", re.ASCII)
+_NOTHING_ASKED: Mapping[str, Collection[str]] = MappingProxyType({})
 _CONNECT_STAGES = frozenset({Stage.DNS, Stage.TCP, Stage.TLS, Stage.AUTH, Stage.SESSION})
 
 
@@ -43,14 +47,22 @@ class Checkpoint:
 
 
 async def from_source(
-    call: Callable[[], Awaitable[T]], *, phase: Phase, source: str, checkpoint: Checkpoint
+    call: Callable[[], Awaitable[T]],
+    *,
+    phase: Phase,
+    source: str,
+    checkpoint: Checkpoint,
+    asked: Mapping[str, Collection[str]] = _NOTHING_ASKED,
 ) -> T:
-    """What a connector answers. An ended deadline or a cancellation wins over its own failure."""
+    """What a connector answers. An ended deadline or a cancellation wins over its own failure.
+
+    ``asked`` are the fields that the caller named, by table: a failure names no others.
+    """
     failure: Exception
     try:
         return await call()
     except Exception as error:  # noqa: BLE001 - the boundary to drivers, which raise anything
-        failure = _translated(error, phase, source)
+        failure = _translated(error, phase, source, asked)
     await checkpoint()
     raise failure
 
@@ -64,6 +76,12 @@ async def from_store(call: Callable[[], Awaitable[T]]) -> T:
     except Exception as error:  # noqa: BLE001 - the boundary to a host's store
         failure = EngineError(ErrorCategory.UNAVAILABLE, "connection store unavailable", error)
     raise failure
+
+
+def not_persisted(error: BaseException | None = None) -> EngineError:
+    """For what the host does with the result; its exception stays for it to unwrap."""
+    text = "failed to persist extraction result"
+    return EngineError(ErrorCategory.UNAVAILABLE, text, error)
 
 
 def timed_out() -> EngineError:
@@ -81,7 +99,9 @@ def unknown_datasource() -> EngineError:
     return EngineError(ErrorCategory.NOT_FOUND, text)
 
 
-def _translated(error: Exception, phase: Phase, source: str) -> Exception:
+def _translated(
+    error: Exception, phase: Phase, source: str, asked: Mapping[str, Collection[str]]
+) -> Exception:
     if isinstance(error, DeadlineExceeded) or _holds_only_deadlines(error):
         return DeadlineExceeded()
     if isinstance(error, EngineError) and error.category is ErrorCategory.CONNECT:
@@ -98,14 +118,24 @@ def _translated(error: Exception, phase: Phase, source: str) -> Exception:
         category, text = ErrorCategory.TIMEOUT, phase.value
     else:
         category, text = ErrorCategory.UNAVAILABLE, phase.value
+    table = error.table if error.table in asked else None
+    named = table is not None and _is_asked(error.column, asked[table])
     return EngineError(
         category,
         text,
         source=source,
-        stage=error.stage,
-        reason=error.reason,
-        table=error.table,
-        column=error.column,
+        stage=Stage(error.stage) if error.stage in frozenset(Stage) else None,
+        reason=error.reason if _SAFE_REASON.fullmatch(str(error.reason)) else "unknown",
+        table=table,
+        column=error.column if named else None,
+    )
+
+
+def _is_asked(column: str | None, fields: Collection[str]) -> bool:
+    """Whether a column is a field asked for, a part of one, or a filtered field."""
+    return column is not None and any(
+        field in ("*", column) or field.startswith(f"{column}.") or column.startswith(f"{field}.")
+        for field in fields
     )
 
 

@@ -9,6 +9,7 @@ from fetcher_engine.extraction import ExtractionPlan, ExtractionRequest, PlanSte
 from fetcher_engine.failures import unknown_datasource
 from fetcher_engine.limits import Limits
 from fetcher_engine.operation import Spans
+from fetcher_engine.request_ceilings import RequestCeilings
 from fetcher_engine.schema import (
     DatasourceMapping,
     FailureType,
@@ -26,16 +27,24 @@ class Planner:
     """Plans one request. ``limits`` are the Engine's, which a request may only lower."""
 
     def __init__(
-        self, *, sources: Sources, validator: SchemaValidator, limits: Limits, spans: Spans
+        self,
+        *,
+        sources: Sources,
+        validator: SchemaValidator,
+        limits: Limits,
+        ceilings: RequestCeilings,
+        spans: Spans,
     ) -> None:
         self._sources = sources
         self._validator = validator
         self._limits = limits
+        self._ceilings = ceilings
         self._spans = spans
 
     async def plan(self, tenant: TenantContext, request: ExtractionRequest) -> ExtractionPlan:
         """The plan; no source is queried, at most its schema is read."""
         _require_shape(request)
+        self._ceilings.require_within(request)
         limits = self._limits.effective(request.overrides)
         descriptors = await self._find_all(tenant, sorted(request.mapped_fields), limits)
         self._require_fields(request, descriptors)

@@ -7,7 +7,7 @@ classes; a badly configured host should fail at start-up, not in its first job.
 import inspect
 import weakref
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fetcher_engine.errors import EngineError, ErrorCategory
 
@@ -30,6 +30,17 @@ def check_port(value: P | None, protocol: type, label: str) -> P | None:
     if inspect.isclass(value) or not all(_fits(value, n, m) for n, m in methods.items()):
         raise EngineError(ErrorCategory.VALIDATION, f"{label} is invalid")
     return value
+
+
+def check_extension(value: Any, protocol: type, label: str) -> Any:
+    """The value as an extension of its port, or None where it lacks one of the methods.
+
+    A port that has all of their names offers the extension, and must offer it rightly: raise
+    ``validation`` with ``<label> is invalid`` as :func:`check_port` does.
+    """
+    if any(not callable(getattr(value, name, None)) for name in _methods_of(protocol)):
+        return None
+    return check_port(value, protocol, label)
 
 
 def _methods_of(protocol: type) -> dict[str, Callable[..., object]]:

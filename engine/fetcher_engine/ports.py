@@ -9,7 +9,7 @@ replaced by a fixed text.
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from fetcher_engine.batches import Batch, StreamRequest
 from fetcher_engine.connection import (
@@ -89,7 +89,6 @@ class ConnectionStore(Protocol):
         ...
 
 
-@runtime_checkable
 class ConnectionDirectoryStore(ConnectionStore, Protocol):
     """A store that also keeps connections for the Engine (spec 5.6)."""
 
@@ -117,7 +116,6 @@ class ConnectionDirectoryStore(ConnectionStore, Protocol):
         ...
 
 
-@runtime_checkable
 class ConnectionIdStore(ConnectionStore, Protocol):
     """A store whose records have ids of the host's own."""
 

@@ -5,23 +5,28 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from fetcher_engine.concurrency import Concurrency, Handoff, HandoffClosed, Job
+from fetcher_engine.concurrency import (
+    Concurrency,
+    DeadlineExceeded,
+    Handoff,
+    HandoffClosed,
+    Job,
+)
 from fetcher_engine.context import TenantContext
-from fetcher_engine.document import EMPTY_DOCUMENT, ByteBudget, frames_of, skeleton_bytes
-from fetcher_engine.errors import EngineError, ErrorCategory
+from fetcher_engine.errors import EngineError
 from fetcher_engine.extraction import ExtractionPlan
-from fetcher_engine.failures import Checkpoint
+from fetcher_engine.failures import Checkpoint, not_persisted
 from fetcher_engine.limits import Limits
+from fetcher_engine.ports import RowEncoding, Spool
+from fetcher_engine.read_ahead import MEMORY_BYTES, OpenSpool, ReadAhead
+from fetcher_engine.result_format import ByteBudget, Emit, ResultFormat
 from fetcher_engine.sources import Sources
 from fetcher_engine.step_reading import Progress, StepReader
 
 Write: TypeAlias = Callable[[bytes | memoryview], Awaitable[None]]
 
-_READ_AHEAD_BYTES = 4 * 1024 * 1024
-"""What a step ahead of its turn reads before it waits (design section 5)."""
 
-
-class DocumentWriter:
+class DigestingWriter:
     """Counts and digests exactly the bytes that the host takes."""
 
     def __init__(self, write: Write) -> None:
@@ -33,11 +38,10 @@ class DocumentWriter:
         """Raise ``unavailable`` when the host's function fails, with its exception to unwrap."""
         try:
             await self._write(piece)
-        except EngineError:
+        except (EngineError, DeadlineExceeded):
             raise
         except Exception as error:  # noqa: BLE001 - the boundary to the host's function
-            text = "failed to persist extraction result"
-            failure = EngineError(ErrorCategory.UNAVAILABLE, text, error)
+            failure = not_persisted(error)
         else:
             self._digest.update(piece)
             self.size_bytes += len(piece)
@@ -52,70 +56,88 @@ class Runner:
     """Runs plans for one operation."""
 
     def __init__(
-        self, *, sources: Sources, concurrency: Concurrency, checkpoint: Checkpoint
+        self,
+        *,
+        sources: Sources,
+        concurrency: Concurrency,
+        checkpoint: Checkpoint,
+        spool: Spool | None,
+        row_encoding: RowEncoding | None,
     ) -> None:
         self._sources = sources
         self._concurrency = concurrency
         self._checkpoint = checkpoint
+        self._spool = spool
+        self._row_encoding = row_encoding
 
     async def run(
         self,
         plan: ExtractionPlan,
         limits: Limits,
-        writer: DocumentWriter,
+        result_format: ResultFormat,
+        writer: DigestingWriter,
         progress: Progress | None,
     ) -> dict[str, int]:
-        """Write the whole document; the rows of each config name.
+        """Write the whole result; the rows of each config name.
 
         The first failure stops all steps and is raised once every connector is closed; what was
         written until then is worthless to the host.
         """
         await self._checkpoint()
-        budget = ByteBudget(limit=limits.max_result_bytes, skeleton=skeleton_bytes(plan.steps))
+        budget = ByteBudget(limit=limits.max_result_bytes, skeleton=result_format.skeleton_bytes)
         tenant = TenantContext(plan.tenant_id, plan.request_id)
         readers: list[StepReader] = []
-        handoffs: list[Handoff[bytes]] = []
-        for step, frame in zip(plan.steps, frames_of(plan.steps), strict=True):
-            handoff: Handoff[bytes] | None = self._concurrency.handoff(_READ_AHEAD_BYTES)
+        waiting: list[ReadAhead] = []
+        for step in plan.steps:
+            emit: Emit = writer.write
+            on_end = _nothing
+            handoff: Handoff[bytes | int] | None = self._concurrency.handoff(MEMORY_BYTES)
             if handoff is not None:
-                handoffs.append(handoff)
+                ahead = ReadAhead(handoff, self._spool_opener(tenant, limits))
+                waiting.append(ahead)
+                emit, on_end = ahead.send, ahead.close
             reader = StepReader(
                 step=step,
-                frame=frame,
-                budget=budget,
+                output=result_format.output(step, budget, emit),
                 sources=self._sources,
                 checkpoint=self._checkpoint,
-                emit=writer.write if handoff is None else partial(_send, handoff),
-                on_end=_nothing if handoff is None else handoff.close,
+                on_end=on_end,
                 progress=progress,
+                row_encoding=self._row_encoding,
             )
             readers.append(reader)
         jobs: list[Job] = [partial(reader.run, tenant) for reader in readers]
-        if handoffs:
-            jobs.insert(0, partial(_drain, handoffs, writer))
-        # the writer is no step: it takes no place from them
-        await self._concurrency.run_ordered(jobs, limits.max_concurrency + bool(handoffs))
+        if waiting:
+            jobs.insert(0, partial(self._drain, waiting, writer))
+        try:
+            # the writer is no step: it takes no place from them
+            await self._concurrency.run_ordered(jobs, limits.max_concurrency + bool(waiting))
+        finally:
+            for ahead in waiting:
+                await self._sources.shielded(ahead.aclose)
         await self._checkpoint()
-        if not plan.steps:
-            await writer.write(EMPTY_DOCUMENT)
+        if not plan.steps and result_format.empty:
+            await writer.write(result_format.empty)
         counts = (reader.row_count for reader in readers)
         return {step.config_name: n for step, n in zip(plan.steps, counts, strict=True)}
 
+    def _spool_opener(self, tenant: TenantContext, limits: Limits) -> OpenSpool | None:
+        if self._spool is None:
+            return None
+        return partial(self._spool.open, tenant, limits.max_result_bytes)
 
-async def _send(handoff: Handoff[bytes], piece: bytes) -> None:
-    await handoff.send(piece, len(piece))
+    async def _drain(self, waiting: Sequence[ReadAhead], writer: DigestingWriter) -> None:
+        # a step that fails does not close its hand-off: the writer then waits until it is cancelled
+        for ahead in waiting:
+            ahead.take_turn()
+            while True:
+                try:
+                    piece = await ahead.receive()
+                except HandoffClosed:
+                    break
+                await writer.write(piece)
+            await self._sources.shielded(ahead.aclose)
 
 
 def _nothing() -> None:
     """A step that writes for itself has nobody to tell that it ended."""
-
-
-async def _drain(handoffs: Sequence[Handoff[bytes]], writer: DocumentWriter) -> None:
-    # a step that fails does not close its hand-off: the writer then waits until it is cancelled
-    for handoff in handoffs:
-        while True:
-            try:
-                piece = await handoff.receive()
-            except HandoffClosed:
-                break
-            await writer.write(piece)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from fetcher_engine.connection import ConnectionDescriptor
 from fetcher_engine.context import TenantContext
+from fetcher_engine.discovery_flights import DiscoveryFlights
 from fetcher_engine.failures import Checkpoint, Phase, from_source
 from fetcher_engine.ports import Connector, SchemaCache
 from fetcher_engine.schema import SchemaSnapshot
@@ -33,22 +34,41 @@ class SchemaResolver:
     """Resolves schemas for one operation."""
 
     def __init__(
-        self, *, sources: Sources, cache: SchemaCache | None, checkpoint: Checkpoint
+        self,
+        *,
+        sources: Sources,
+        cache: SchemaCache | None,
+        flights: DiscoveryFlights,
+        checkpoint: Checkpoint,
     ) -> None:
         self._sources = sources
         self._cache = cache
+        self._flights = flights
         self._checkpoint = checkpoint
 
     async def resolve(
         self, tenant: TenantContext, descriptor: ConnectionDescriptor
     ) -> SchemaSnapshot:
-        """The cached snapshot as it is, else a discovered one, which is then cached."""
-        cached = await self._cached(tenant, descriptor)
+        """The cached snapshot as it is, else a discovered one, which is then cached.
+
+        Callers that miss at once share one discovery. Without a cache each call asks the source,
+        so that it sees what was there when it was made.
+        """
+        if self._cache is None:
+            return await self.discover(descriptor)
+        cache, key = self._cache, fingerprint(descriptor)
+        cached = await self._cached(cache, tenant, descriptor.config_name, key)
         if cached is not None:
             return cached
-        snapshot = await self.discover(descriptor)
-        await self._remember(tenant, descriptor, snapshot)
-        return snapshot
+
+        async def discover_and_remember() -> SchemaSnapshot:
+            snapshot = await self.discover(descriptor)
+            with suppress(Exception):  # a cache that does not store is no failure (spec 5.9)
+                await cache.put_schema(tenant, snapshot, key)
+            return snapshot
+
+        flight = tenant.tenant_id, descriptor.config_name, key
+        return await self._flights.join(flight, discover_and_remember)
 
     async def discover(self, descriptor: ConnectionDescriptor) -> SchemaSnapshot:
         """Ask the source; neither reads nor writes the cache."""
@@ -66,20 +86,9 @@ class SchemaResolver:
         return replace(snapshot, config_name=descriptor.config_name)
 
     async def _cached(
-        self, tenant: TenantContext, descriptor: ConnectionDescriptor
+        self, cache: SchemaCache, tenant: TenantContext, config_name: str, key: str
     ) -> SchemaSnapshot | None:
-        if self._cache is None:
-            return None
-        key = fingerprint(descriptor)
         try:
-            return await self._cache.get_schema(tenant, descriptor.config_name, key)
+            return await cache.get_schema(tenant, config_name, key)
         except Exception:  # noqa: BLE001 - whatever a cache raises is a miss (spec 5.9)
             return None
-
-    async def _remember(
-        self, tenant: TenantContext, descriptor: ConnectionDescriptor, snapshot: SchemaSnapshot
-    ) -> None:
-        if self._cache is None:
-            return
-        with suppress(Exception):  # a cache that does not store is no failure (spec 5.9)
-            await self._cache.put_schema(tenant, snapshot, fingerprint(descriptor))

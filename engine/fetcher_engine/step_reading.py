@@ -6,12 +6,12 @@ from typing import TypeVar
 from fetcher_engine.batches import Batch, EncodedBatch, RowBatch, StreamRequest
 from fetcher_engine.concurrency import DeadlineExceeded
 from fetcher_engine.context import TenantContext
-from fetcher_engine.document import ByteBudget, OutOfOrder, PieceJoiner, StepFrame
 from fetcher_engine.encoding import RowEncoder
 from fetcher_engine.errors import EngineError, ErrorCategory
 from fetcher_engine.extraction import PlanStep
 from fetcher_engine.failures import Checkpoint, Phase, from_source, unknown_datasource
-from fetcher_engine.ports import BatchStream, Connector
+from fetcher_engine.ports import BatchStream, Connector, RowEncoding
+from fetcher_engine.result_format import MalformedBatch, StepOutput, TableOutOfOrder
 from fetcher_engine.sources import Sources
 
 T = TypeVar("T")
@@ -21,28 +21,31 @@ Progress = Callable[[str, str, int, int], None]
 
 
 class StepReader:
-    """Reads one source once and emits its part of the document, byte for byte."""
+    """Reads one source once and gives its rows to its part of the result."""
 
     def __init__(
         self,
         *,
         step: PlanStep,
-        frame: StepFrame,
-        budget: ByteBudget,
+        output: StepOutput,
         sources: Sources,
         checkpoint: Checkpoint,
-        emit: Callable[[bytes], Awaitable[None]],
         on_end: Callable[[], None],
         progress: Progress | None,
+        row_encoding: RowEncoding | None,
     ) -> None:
         self._step = step
-        self._frame = frame
-        self._budget = budget
+        self._output = output
         self._sources = sources
         self._checkpoint = checkpoint
-        self._output = PieceJoiner(emit)
         self._on_end = on_end
         self._progress = progress
+        self._row_encoding = row_encoding
+        self._asked = {
+            # without a list of fields everything is asked for
+            table: {*(fields or ["*"]), *step.filters.get(table, ())}
+            for table, fields in step.fields.items()
+        }
         self._table = ""
         self._encoder: RowEncoder | None = None
         self._table_rows = 0
@@ -89,27 +92,26 @@ class StepReader:
             await self._checkpoint()
         # a stream that swallowed a cancellation must not pass for one that ended
         await self._checkpoint()
-        await self._output.put(self._frame.finish())
-        await self._output.flush()
+        await self._output.finish()
         # told before the connector closes, so that the next step's bytes need not wait for that
         self._on_end()
 
     async def _take(self, batch: Batch) -> None:
         for data, rows in self._pieces(batch):
-            try:
-                lead = self._frame.before_rows(batch.table)
-            except OutOfOrder:
-                lead = b""
-            if not lead:
-                raise self._crash("table_out_of_order", batch.table)
-            # the first bytes of a table are part of the skeleton, which is counted already
-            self._budget.spend(len(data) + (len(lead) if lead == b"," else 0))
+            await self._put(batch.table, data, rows)
             self._count(batch.table, rows, len(data))
-            await self._output.put(lead)
-            await self._output.put(data)
             if self._progress is not None:
                 name = self._step.config_name
                 self._progress(name, batch.table, self._table_rows, self._table_bytes)
+
+    async def _put(self, table: str, data: bytes, rows: int) -> None:
+        try:
+            return await self._output.put(table, data, rows)
+        except TableOutOfOrder:
+            failure = self._crash("table_out_of_order", table)
+        except MalformedBatch:
+            failure = self._crash("malformed_batch", table)
+        raise failure
 
     def _pieces(self, batch: Batch) -> Iterable[tuple[bytes, int]]:
         if isinstance(batch, EncodedBatch) and bool(batch.data) == (batch.row_count > 0):
@@ -120,7 +122,9 @@ class StepReader:
 
     def _encoder_for(self, table: str) -> RowEncoder:
         if self._encoder is None or self._encoder.table != table:
-            self._encoder = RowEncoder(source=self._step.config_name, table=table)
+            self._encoder = RowEncoder(
+                source=self._step.config_name, table=table, encoding=self._row_encoding
+            )
         return self._encoder
 
     def _count(self, table: str, rows: int, size: int) -> None:
@@ -133,9 +137,14 @@ class StepReader:
     def _crash(self, reason: str | None = None, table: str | None = None) -> EngineError:
         text = "extraction step failed unexpectedly"
         source = self._step.config_name
+        table = table if table in self._step.fields else None
         return EngineError(ErrorCategory.INTERNAL, text, source=source, reason=reason, table=table)
 
     async def _ask(self, phase: Phase, call: Callable[[], Awaitable[T]]) -> T:
         return await from_source(
-            call, phase=phase, source=self._step.config_name, checkpoint=self._checkpoint
+            call,
+            phase=phase,
+            source=self._step.config_name,
+            checkpoint=self._checkpoint,
+            asked=self._asked,
         )

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fetcher_engine import PlanStep
-from fetcher_engine.document import OutOfOrder, StepFrame, frames_of, skeleton_bytes
+from fetcher_engine.document import StepFrame, frames_of, skeleton_bytes
+from fetcher_engine.result_format import TableOutOfOrder
 
 from .hosts import direct_of, host_of
 from .loops import every_loop, run
@@ -35,7 +36,7 @@ def test_later_step_starts_with_a_comma_and_does_not_end_the_document() -> None:
 @pytest.mark.parametrize("order", ["ut", "tx", "tut", "v"])
 def test_table_out_of_its_turn_is_told(order: str) -> None:
     frame = StepFrame(a_step("t", "u"), is_last=True)
-    with pytest.raises(OutOfOrder):
+    with pytest.raises(TableOutOfOrder):
         list(map(frame.before_rows, order))
 
 

@@ -26,6 +26,7 @@ def fail_in(phase: Phase, error: Exception) -> EngineError:
             phase=phase,
             source="shop",
             checkpoint=Checkpoint(SequentialConcurrency(), None),
+            asked={"orders": {"total", "customer.name"}, "notes": {"*"}},
         )
 
     with pytest.raises(EngineError) as caught:
@@ -62,6 +63,46 @@ def test_stage_of_a_failure_decides_its_category(
     assert (error.source, error.stage, error.reason) == ("shop", stage, "reset")
     assert (error.table, error.column) == ("orders", "total")
     assert error.unwrap() is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("password_expired", "password_expired"),
+        ("schema changed", "schema changed"),
+        (SENTINEL, "unknown"),
+        ("FATAL", "unknown"),
+        ("", "unknown"),
+        ("could not connect to db7", "unknown"),
+        ("a" * 41, "unknown"),
+        ("reset\n", "unknown"),
+    ],
+)
+def test_reason_that_is_no_word_does_not_leave(reason: str, told: str) -> None:
+    assert fail_in(Phase.QUERY, SourceFailure(Stage.QUERY, reason)).reason == told
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "told"),
+    [
+        ("orders", "total", ("orders", "total")),
+        ("orders", None, ("orders", None)),
+        ("orders", "customer", ("orders", "customer")),
+        ("orders", "customer.name.first", ("orders", "customer.name.first")),
+        ("orders", "tota", ("orders", None)),
+        ("orders", SENTINEL, ("orders", None)),
+        ("notes", "anything", ("notes", "anything")),
+        (SENTINEL, "total", (None, None)),
+        (None, "total", (None, None)),
+    ],
+)
+def test_name_that_was_not_asked_for_does_not_leave(
+    table: str | None, column: str | None, told: tuple[str | None, str | None]
+) -> None:
+    error = fail_in(
+        Phase.QUERY, SourceFailure(Stage.ROWS, "invalid_text", table=table, column=column)
+    )
+    assert (error.table, error.column) == told
 
 
 @pytest.mark.parametrize("phase", list(Phase))

@@ -15,6 +15,8 @@ from fetcher_engine.memory.connector import (
 from fetcher_engine.memory.executions import MemoryExecutionStore, RecordingExecutionStore
 from fetcher_engine.memory.registry import MemoryRegistry
 from fetcher_engine.memory.schemas import MemorySchemaCache
+from fetcher_engine.memory.sink import MemoryResultSink, MemoryResultStream
+from fetcher_engine.memory.spool import MemorySpool, MemorySpoolFile
 from fetcher_engine.memory.trampoline import run_trampoline
 
 __all__ = [
@@ -25,8 +27,12 @@ __all__ = [
     "MemoryConnectorFactory",
     "MemoryExecutionStore",
     "MemoryRegistry",
+    "MemoryResultSink",
+    "MemoryResultStream",
     "MemorySchemaCache",
     "MemorySource",
+    "MemorySpool",
+    "MemorySpoolFile",
     "MemoryStream",
     "RecordingExecutionStore",
     "run_trampoline",
