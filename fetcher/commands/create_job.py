@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import trio
 
-from fetcher.commands.job_filters import refuse_lost_filters
+from fetcher.commands.job_filters import refuse_lost_filters, source_names
 from fetcher.commands.job_order import CheckedOrder, JobOrder, checked
 from fetcher.commands.preflight import Preflight
 from fetcher.domain.connections import Connection
@@ -91,8 +91,8 @@ class CreateJob:
             return CreatedJob(repeated, is_new=False)
 
         connections = await self._resolve(sorted(asked.mapped_fields))
-        types = {connection.config_name: connection.type for connection in connections}
-        refuse_lost_filters(asked.filters, asked=asked.mapped_fields, types=types)
+        sources = source_names(connections)
+        refuse_lost_filters(asked.filters, asked=asked.mapped_fields, sources=sources)
         for connection in connections:
             _check_product(connection, asked.source)
         if self._rules.preflight_test:

@@ -1,12 +1,12 @@
 """Filters of a request: a filter never vanishes (design section 7; spec datasources 9)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import NoReturn
 
 from fetcher.commands.member_paths import member
-from fetcher.compat import normalized_request, normalized_table
-from fetcher.domain.connections import SourceType
+from fetcher.compat import SourceNames, normalized_request, normalized_table
+from fetcher.domain.connections import Connection
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.jobs import Condition, Filters, MappedFields, Operator
 from fetcher.domain.json_values import JsonScalar, JsonValue
@@ -63,18 +63,23 @@ def checked_filters(
     return checked
 
 
+def source_names(connections: Iterable[Connection]) -> dict[str, SourceNames]:
+    """How the names of each source are read, by config name."""
+    return {c.config_name: SourceNames(c.type.value, c.schema or "") for c in connections}
+
+
 def refuse_lost_filters(
-    filters: Filters, *, asked: MappedFields, types: Mapping[str, SourceType]
+    filters: Filters, *, asked: MappedFields, sources: Mapping[str, SourceNames]
 ) -> None:
     """Raise ``FET-0401`` for a filter on a table that is not asked for.
 
     ``orders`` and ``public.orders`` are one table on PostgreSQL (spec datasources 19.7). Raise
     EngineError of category ``validation`` where two spellings carry different conditions.
     """
-    fields, _ = normalized_request(asked, filters, types)
+    fields, _ = normalized_request(asked, filters, sources)
     for source, tables in filters.items():
         for table in tables:
-            if normalized_table(table, types[source]) not in fields[source]:
+            if normalized_table(table, sources[source]) not in fields[source]:
                 path = member(member(ROOT, source), table)
                 raise FetcherError(
                     "FET-0401", "Invalid Filter References", f"{path}: the table is not asked for"

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import trio
 
+from fetcher.commands.job_filters import source_names
 from fetcher.compat import normalized_request
 from fetcher.domain.backoff import full_jitter
 from fetcher.domain.connections import Connection
@@ -194,8 +195,9 @@ class RunJob:
         )
 
     def _request(self, job: Job, connections: Sequence[Connection]) -> ExtractionRequest:
-        types = {c.config_name: c.type.value for c in connections}
-        fields, filters = normalized_request(job.mapped_fields, job.filters, types)
+        fields, filters = normalized_request(
+            job.mapped_fields, job.filters, source_names(connections)
+        )
         return ExtractionRequest(
             mapped_fields=fields, filters=filters, overrides=lowered_limits(job)
         )

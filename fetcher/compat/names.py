@@ -1,4 +1,4 @@
-"""Table and field names as the Engine compares them (spec engine 17.1).
+"""Table and field names as the Engine compares them (spec engine 17.1; spec datasources 6.2).
 
 Types are the canonical names of data sources (``POSTGRESQL`` …); an unknown one is treated like
 ``MYSQL``. Document stores and SQLite keep every name as it is: a dot in it is part of the name.
@@ -17,6 +17,41 @@ SQLITE: Final = "SQLITE"
 DEFAULT_SCHEMAS: Final = {POSTGRESQL: "public", SQL_SERVER: "dbo"}
 
 _UNQUALIFIED_TYPES = frozenset({MONGODB, SQLITE})
+
+
+_OWN_SCHEMA_TYPES = frozenset({POSTGRESQL, SQL_SERVER, ORACLE})
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNames:
+    """Whose names these are: a type, and the schema that the connection itself names, if any."""
+
+    source_type: str
+    own_schema: str = ""
+
+    @property
+    def are_qualified(self) -> bool:
+        """Whether a dot in a table's name separates its schema."""
+        return self.source_type not in _UNQUALIFIED_TYPES
+
+    @property
+    def default_schema(self) -> str:
+        """Where bare names lie; empty where only the session knows, or the type has no schemas.
+
+        The connection's own schema where it has one, else the type's default. On types that do not
+        let a session choose its schema the connection's has no meaning.
+        """
+        usual = DEFAULT_SCHEMAS.get(self.source_type, "")
+        own = self.own_schema.strip() if self.source_type in _OWN_SCHEMA_TYPES else ""
+        return usual if own.lower() in ("", usual) else own
+
+    @property
+    def stripped_schema(self) -> str:
+        """The schema that a normalized name does not show; empty: all of them are shown.
+
+        Oracle's names keep theirs: ``HR.STAFF`` is the result's key even for the user HR.
+        """
+        return self.default_schema if self.source_type in DEFAULT_SCHEMAS else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +76,16 @@ def parse_qualified(name: str, default_schema: str = "") -> QualifiedName:
     return QualifiedName(schema, parts[-1])
 
 
-def has_qualified_names(source_type: str) -> bool:
-    """Whether a dot in a table's name separates its schema."""
-    return source_type not in _UNQUALIFIED_TYPES
-
-
-def normalized_table(name: str, source_type: str) -> str:
+def normalized_table(name: str, source: SourceNames) -> str:
     """The name under which request and snapshot meet; what cannot be parsed stays as it is."""
-    if not has_qualified_names(source_type):
+    if not source.are_qualified:
         return name
-    default_schema = DEFAULT_SCHEMAS.get(source_type, "")
-    bare = _without_default_schema(name, default_schema)
-    return upper_case(bare) if source_type == ORACLE else bare
+    bare = _without_schema(name, source.stripped_schema)
+    return upper_case(bare) if source.source_type == ORACLE else bare
 
 
-def normalized_field(name: str, source_type: str) -> str:
-    return upper_case(name) if source_type == ORACLE else name
+def normalized_field(name: str, source: SourceNames) -> str:
+    return upper_case(name) if source.source_type == ORACLE else name
 
 
 def upper_case(text: str) -> str:
@@ -66,11 +95,11 @@ def upper_case(text: str) -> str:
     )
 
 
-def _without_default_schema(name: str, default_schema: str) -> str:
+def _without_schema(name: str, stripped_schema: str) -> str:
     try:
-        qualified = parse_qualified(name, default_schema)
+        qualified = parse_qualified(name, stripped_schema)
     except ValueError:
         return name
-    if qualified.schema.lower() in ("", default_schema):
+    if qualified.schema.lower() in ("", stripped_schema.lower()):
         return qualified.table
     return f"{qualified.schema}.{qualified.table}"

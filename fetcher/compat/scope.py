@@ -2,30 +2,28 @@
 
 from collections.abc import Iterable
 
-from fetcher.compat.names import (
-    DEFAULT_SCHEMAS,
-    ORACLE,
-    has_qualified_names,
-    upper_case,
-)
+from fetcher.compat.names import DEFAULT_SCHEMAS, ORACLE, SourceNames, upper_case
 
 
-def discovery_scope(tables: Iterable[str], source_type: str) -> tuple[str, ...]:
+def discovery_scope(tables: Iterable[str], source: SourceNames) -> tuple[str, ...]:
     """The schemas of the requested tables, sorted; empty: the connector's own default.
 
     Computed from the names as requested. The default schema is in it when some name has none, and
-    is meant by any case of its name, as in normalization.
+    is meant by any case of its name, as in normalization. Oracle's default may be known to the
+    session alone: a connector adds it where a name has no schema.
     """
-    if not has_qualified_names(source_type):
+    if not source.are_qualified:
         return ()
-    default_schema = DEFAULT_SCHEMAS.get(source_type, "")
+    spellings = {
+        schema.lower(): schema
+        for schema in (DEFAULT_SCHEMAS.get(source.source_type, ""), source.default_schema)
+    }
     scope = set()
     for table in tables:
-        schema = _schema_of(table) if "." in table else default_schema
-        if schema.lower() == default_schema:
-            schema = default_schema
+        schema = _schema_of(table) if "." in table else source.default_schema
+        schema = spellings.get(schema.lower(), schema)
         if schema:
-            scope.add(upper_case(schema) if source_type == ORACLE else schema)
+            scope.add(upper_case(schema) if source.source_type == ORACLE else schema)
     return tuple(sorted(scope))
 
 

@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from fetcher.compat.names import normalized_field, normalized_table
+from fetcher.compat.names import SourceNames, normalized_field, normalized_table
 from fetcher.compat.system_tables import is_system_table
-from fetcher_engine.schema import ColumnSnapshot, SchemaSnapshot, TableSnapshot
+from fetcher_engine import ColumnSnapshot, SchemaSnapshot, TableSnapshot
 
 
 def prepared_snapshot(
     schema: SchemaSnapshot | None,
     *,
     config_name: str,
-    source_type: str,
+    source: SourceNames,
     filter_system: bool,
     normalize: bool,
 ) -> SchemaSnapshot:
@@ -26,9 +26,9 @@ def prepared_snapshot(
         return SchemaSnapshot(config_name)
     merged: dict[str, TableSnapshot] = {}
     for table in sorted(schema.tables, key=lambda table: table.name):
-        if filter_system and is_system_table(table.name, source_type):
+        if filter_system and is_system_table(table.name, source.source_type):
             continue
-        prepared = _prepared_table(table, source_type) if normalize else table
+        prepared = _prepared_table(table, source) if normalize else table
         known = merged.get(prepared.name)
         merged[prepared.name] = _merged(prepared, known) if known else _merged(prepared, prepared)
     return replace(
@@ -38,13 +38,12 @@ def prepared_snapshot(
     )
 
 
-def _prepared_table(table: TableSnapshot, source_type: str) -> TableSnapshot:
+def _prepared_table(table: TableSnapshot, source: SourceNames) -> TableSnapshot:
     return TableSnapshot(
-        name=normalized_table(table.name, source_type),
-        fields=tuple(normalized_field(name, source_type) for name in table.fields),
+        name=normalized_table(table.name, source),
+        fields=tuple(normalized_field(name, source) for name in table.fields),
         columns=tuple(
-            replace(column, name=normalized_field(column.name, source_type))
-            for column in table.columns
+            replace(column, name=normalized_field(column.name, source)) for column in table.columns
         ),
     )
 

@@ -33,9 +33,10 @@ class RequestEngines:
         requested: MappedFields | None = None,
     ) -> Engine:
         """No I/O. ``requested`` decides which tables discovery reads."""
+        scope = RequestScope(options=options, requested=requested)
         return Engine(
-            self.registry_for(options, requested),
-            connection_store=ResolvedConnectionStore(connections),
+            SourceRegistry(self._settings, self._sessions, scope),
+            connection_store=ResolvedConnectionStore(connections, scope),
             limits=self._settings.limits,
             concurrency=self._concurrency,
         )

@@ -3,6 +3,7 @@
 Bound to one request: the records, the options and the tables that were asked for.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +19,17 @@ from fetcher.datasources.sqlite.database import SqliteFolder
 from fetcher.datasources.sqlite.rendering import ValueRenderer
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.jobs import JobOptions, MappedFields
-from fetcher_engine.connection import ConnectionDescriptor
-from fetcher_engine.context import TenantContext
-from fetcher_engine.errors import EngineError, ErrorCategory, SourceFailure, Stage
-from fetcher_engine.limits import Limits
-from fetcher_engine.ports import Connector, ConnectorFactory
+from fetcher_engine import (
+    ConnectionDescriptor,
+    Connector,
+    ConnectorFactory,
+    EngineError,
+    ErrorCategory,
+    Limits,
+    SourceFailure,
+    Stage,
+    TenantContext,
+)
 
 RECORD: Final = "fetcher.connection.record"
 """The host attribute that carries the whole record to its connector (spec engine 17.5)."""
@@ -60,10 +67,11 @@ class RequestScope:
 class ResolvedConnectionStore:
     """Answers for the connections of one request; the first of a name counts."""
 
-    def __init__(self, connections: Sequence[Connection]) -> None:
+    def __init__(self, connections: Sequence[Connection], scope: RequestScope) -> None:
         self._descriptors: dict[str, ConnectionDescriptor] = {}
         for connection in connections:
-            self._descriptors.setdefault(connection.config_name, descriptor_of(connection))
+            descriptor = descriptor_of(connection, scope.tables(connection.config_name))
+            self._descriptors.setdefault(connection.config_name, descriptor)
 
     async def find_connection(
         self,
@@ -73,7 +81,13 @@ class ResolvedConnectionStore:
         return self._descriptors.get(config_name)
 
 
-def descriptor_of(connection: Connection) -> ConnectionDescriptor:
+def descriptor_of(
+    connection: Connection, requested: Sequence[str] | None = None
+) -> ConnectionDescriptor:
+    """The record as the Engine sees it, and the record itself behind a host attribute.
+
+    A schema that was discovered for the ``requested`` tables answers for no others.
+    """
     return ConnectionDescriptor(
         config_name=connection.config_name,
         type=connection.type.value,
@@ -85,9 +99,14 @@ def descriptor_of(connection: Connection) -> ConnectionDescriptor:
         ssl_mode=connection.tls.mode if connection.tls else "",
         id=str(connection.id),
         key_version=connection.encryption_key_version,
-        revision=connection.updated_at.isoformat(),
+        revision=_revision(connection, requested),
         host_attributes={RECORD: connection},
     )
+
+
+def _revision(connection: Connection, requested: Sequence[str] | None) -> str:
+    tables = None if requested is None else sorted(requested)
+    return json.dumps([connection.updated_at.isoformat(), tables])
 
 
 def record_of(descriptor: ConnectionDescriptor) -> Connection:

@@ -7,9 +7,10 @@ the plain reading of ``schema.table`` first.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
-from fetcher.compat.names import DEFAULT_SCHEMAS, POSTGRESQL, normalized_table
+from fetcher.compat.names import DEFAULT_SCHEMAS, POSTGRESQL, SourceNames, normalized_table
 
 PUBLIC = DEFAULT_SCHEMAS[POSTGRESQL]
 
@@ -30,12 +31,13 @@ class TableNames:
     """The names of one source. ``schema`` is the connection's own, the default for bare names."""
 
     def __init__(self, schema: str | None, requested: Iterable[str] | None = None) -> None:
-        self.default_schema = (schema or "").strip() or PUBLIC
+        source = SourceNames(POSTGRESQL, schema or "")
+        self.default_schema = source.default_schema
         self._requested: Mapping[str, frozenset[str]] | None = None
         if requested is not None:
             grouped: dict[str, set[str]] = {}
             for raw in requested:
-                grouped.setdefault(normalized_table(raw, POSTGRESQL), set()).add(raw)
+                grouped.setdefault(normalized_table(raw, source), set()).add(raw)
             self._requested = {name: frozenset(raws) for name, raws in grouped.items()}
 
     @property
@@ -52,12 +54,13 @@ class TableNames:
     def candidates(self, name: str) -> tuple[TableId, ...]:
         """What a normalized name may mean, in the order of preference, each once.
 
-        Normalization drops ``public.``: where the connection has another default schema, the name
-        as it was requested decides. Asked for in both ways, a name means two tables: none then.
+        The names as they were requested decide. Where several became this one, it means what all of
+        them mean: as soon as their readings part, nothing.
         """
         raws = (self._requested or {}).get(name) or frozenset({name})
-        readings = [self._readings(raw) for raw in sorted(raws)]
-        return readings[0] if all(r == readings[0] for r in readings) else ()
+        readings = [self._readings(raw) for raw in raws]
+        common = takewhile(lambda alike: len(set(alike)) == 1, zip(*readings, strict=False))
+        return tuple(alike[0] for alike in common)
 
     def _readings(self, raw: str) -> tuple[TableId, ...]:
         text = raw.strip()
@@ -66,7 +69,10 @@ class TableNames:
         parts = text.split(".")
         found: list[TableId] = []
         if len(parts) in (2, 3):
-            found.append(self._pair(parts[-2], parts[-1]))
+            schema, table = parts[-2:]
+            found.append(self._pair(schema, table))
+            if schema.lower() == self.default_schema.lower():
+                found.append(TableId(self.default_schema, table))
         found += [
             self._pair(".".join(parts[:split]), ".".join(parts[split:]))
             for split in range(1, len(parts))

@@ -13,12 +13,11 @@ import trio
 from psycopg import sql
 from psycopg.pq.abc import PGresult
 
-from fetcher.compat import prepared_snapshot
+from fetcher.compat import SourceNames, prepared_snapshot
 from fetcher.compat.names import POSTGRESQL
 from fetcher.datasources.postgresql.names import TableId, TableNames
 from fetcher.datasources.postgresql.session import Session
-from fetcher_engine.errors import Stage
-from fetcher_engine.schema import ColumnSnapshot, SchemaSnapshot, TableSnapshot
+from fetcher_engine import ColumnSnapshot, SchemaSnapshot, Stage, TableSnapshot
 
 _PARSERS: Final = trio.CapacityLimiter(2)
 """Catalogues of thousands of tables are parsed beside the loop."""
@@ -52,7 +51,7 @@ async def read_snapshot(session: Session, names: TableNames, config_name: str) -
     return prepared_snapshot(
         SchemaSnapshot(config_name, tables),
         config_name=config_name,
-        source_type=POSTGRESQL,
+        source=SourceNames(POSTGRESQL),
         filter_system=True,
         normalize=False,
     )

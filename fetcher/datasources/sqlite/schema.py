@@ -3,9 +3,9 @@
 import sqlite3
 from typing import Final
 
-from fetcher.compat import prepared_snapshot
+from fetcher.compat import SourceNames, prepared_snapshot
 from fetcher.compat.names import SQLITE
-from fetcher_engine.schema import ColumnSnapshot, SchemaSnapshot, TableSnapshot
+from fetcher_engine import ColumnSnapshot, SchemaSnapshot, TableSnapshot
 
 _CATALOGUE: Final = """SELECT l.name, x.name, x.type, x."notnull", x.pk
 FROM pragma_table_list AS l JOIN pragma_table_xinfo(l.name, l.schema) AS x
@@ -30,7 +30,7 @@ def snapshot_of(tables: dict[str, tuple[ColumnSnapshot, ...]], config_name: str)
     return prepared_snapshot(
         SchemaSnapshot(config_name, snapshots),
         config_name=config_name,
-        source_type=SQLITE,
+        source=SourceNames(SQLITE),
         filter_system=True,
         normalize=False,
     )

@@ -6,10 +6,17 @@ from dataclasses import replace
 import psycopg
 import pytest
 
+from fetcher.commands.job_filters import source_names
+from fetcher.compat import normalized_request
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.jobs import JobOptions
-from fetcher_engine import EngineError, ErrorCategory, ExtractionRequest
-from fetcher_engine.schema import ColumnSnapshot, SchemaSnapshot
+from fetcher_engine import (
+    ColumnSnapshot,
+    EngineError,
+    ErrorCategory,
+    ExtractionRequest,
+    SchemaSnapshot,
+)
 from tests.integration.datasources.harness import (
     TENANT,
     a_connection,
@@ -159,16 +166,28 @@ async def test_a_public_table_is_not_taken_for_one_of_the_connections_schema(
         "INSERT INTO public.runs VALUES (2, 3, 'x')",
     )
     connection = connection_to(database, schema="ops")
-    requested = {"src": {"public.runs": ("note",)}}
+    requested = {"src": {"public.runs": ("note",), "ops.runs": ("v",)}}
+    wanted, _ = normalized_request(requested, {}, source_names([connection]))
     async with engines() as opened:
         assert await rows_of(opened, connection, "runs", ["v"]) == [{"v": 1}]
         engine = opened.engine_for([connection], JobOptions(), requested)
-        plan = await engine.plan_extraction(
-            TENANT, ExtractionRequest(mapped_fields={"src": {"runs": ["note"]}})
-        )
+        plan = await engine.plan_extraction(TENANT, ExtractionRequest(mapped_fields=wanted))
         result = await engine.execute_extraction(plan)
     assert result.direct is not None
-    assert result.direct.data == b'{"src":{"runs":[{"note":"x"}]}}'
+    assert result.direct.data == b'{"src":{"public.runs":[{"note":"x"}],"runs":[{"v":1}]}}'
+
+
+async def test_one_table_asked_for_in_two_spellings_is_read_once(database: SqlAddress) -> None:
+    connection = connection_to(database)
+    run_sql(database, "INSERT INTO runs VALUES (2, 3, 'x')")
+    requested = {"src": {"public.runs": ("note",), "runs": ("b",)}}
+    wanted, _ = normalized_request(requested, {}, source_names([connection]))
+    async with engines() as opened:
+        engine = opened.engine_for([connection], JobOptions(), requested)
+        plan = await engine.plan_extraction(TENANT, ExtractionRequest(mapped_fields=wanted))
+        result = await engine.execute_extraction(plan)
+    assert result.direct is not None
+    assert result.direct.data == b'{"src":{"runs":[{"b":2,"note":"x"}]}}'
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fetcher.compat import normalized_field, normalized_table
-from fetcher.compat.names import QualifiedName, parse_qualified, upper_case
+from fetcher.compat.names import QualifiedName, SourceNames, parse_qualified, upper_case
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,35 @@ from fetcher.compat.names import QualifiedName, parse_qualified, upper_case
     ],
 )
 def test_tables_have_the_names_of_the_table(source_type: str, name: str, expected: str) -> None:
-    assert normalized_table(name, source_type) == expected
+    assert normalized_table(name, SourceNames(source_type)) == expected
+
+
+@pytest.mark.parametrize(
+    ("source_type", "own_schema", "name", "expected"),
+    [
+        ("POSTGRESQL", "ops", "runs", "runs"),
+        ("POSTGRESQL", "ops", "ops.runs", "runs"),
+        ("POSTGRESQL", "ops", "OPS.runs", "runs"),
+        ("POSTGRESQL", "Ops", "ops.Runs", "Runs"),
+        ("POSTGRESQL", " ops ", "db.ops.runs", "runs"),
+        ("POSTGRESQL", "ops", "public.runs", "public.runs"),
+        ("POSTGRESQL", "ops", "acct.inv", "acct.inv"),
+        ("POSTGRESQL", "  ", "public.runs", "runs"),
+        ("POSTGRESQL", "PUBLIC", "public.runs", "runs"),
+        ("SQL_SERVER", "sales", "sales.o", "o"),
+        ("SQL_SERVER", "sales", "dbo.o", "dbo.o"),
+        # an explicit schema stays in an Oracle name, and no session of MySQL has one
+        ("ORACLE", "HR", "hr.staff", "HR.STAFF"),
+        ("MYSQL", "app", "app.users", "app.users"),
+        ("MONGODB", "app", "app.users", "app.users"),
+        ("SQLITE", "main", "main.users", "main.users"),
+    ],
+)
+def test_a_schema_that_the_connection_names_is_the_one_that_names_do_not_show(
+    source_type: str, own_schema: str, name: str, expected: str
+) -> None:
+    """Spec datasources 6.2: it takes the default's place, so ``public.x`` is another table then."""
+    assert normalized_table(name, SourceNames(source_type, own_schema)) == expected
 
 
 @pytest.mark.parametrize(
@@ -57,7 +85,7 @@ def test_tables_have_the_names_of_the_table(source_type: str, name: str, expecte
     ],
 )
 def test_only_oracle_changes_fields(source_type: str, expected: str) -> None:
-    assert normalized_field("Bal", source_type) == expected
+    assert normalized_field("Bal", SourceNames(source_type)) == expected
 
 
 def test_qualified_names_have_one_to_three_parts() -> None:
@@ -76,8 +104,9 @@ def test_upper_casing_never_changes_the_length() -> None:
 @given(
     st.text(max_size=20),
     st.sampled_from(["POSTGRESQL", "SQL_SERVER", "ORACLE", "MYSQL", "MONGODB", "SQLITE"]),
+    st.text(max_size=3),
 )
-def test_normalization_never_fails(name: str, source_type: str) -> None:
-    normalized = normalized_table(name, source_type)
-    assert len(normalized) <= len(name)
-    assert len(normalized_field(name, source_type)) == len(name)
+def test_normalization_never_fails(name: str, source_type: str, own_schema: str) -> None:
+    source = SourceNames(source_type, own_schema)
+    assert len(normalized_table(name, source)) <= len(name)
+    assert len(normalized_field(name, source)) == len(name)

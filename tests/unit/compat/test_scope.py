@@ -2,7 +2,7 @@
 
 import pytest
 
-from fetcher.compat import discovery_scope
+from fetcher.compat import SourceNames, discovery_scope
 
 
 @pytest.mark.parametrize(
@@ -31,4 +31,24 @@ from fetcher.compat import discovery_scope
 def test_the_scope_is_that_of_the_requested_tables(
     source_type: str, tables: list[str], expected: tuple[str, ...]
 ) -> None:
-    assert discovery_scope(tables, source_type) == expected
+    assert discovery_scope(tables, SourceNames(source_type)) == expected
+
+
+@pytest.mark.parametrize(
+    ("source_type", "own_schema", "tables", "expected"),
+    [
+        ("POSTGRESQL", "ops", ["runs"], ("ops",)),
+        ("POSTGRESQL", "ops", ["OPS.runs", "PUBLIC.tx"], ("ops", "public")),
+        ("POSTGRESQL", "ops", ["acct.inv"], ("acct",)),
+        ("SQL_SERVER", "sales", ["o", "dbo.u"], ("dbo", "sales")),
+        ("ORACLE", "app", ["HR.E", "DUAL"], ("APP", "HR")),
+        ("ORACLE", "app", ["HR.E"], ("HR",)),
+        ("MYSQL", "app", ["o"], ()),
+        ("MONGODB", "app", ["o"], ()),
+    ],
+)
+def test_bare_names_lie_in_the_schema_that_the_connection_names(
+    source_type: str, own_schema: str, tables: list[str], expected: tuple[str, ...]
+) -> None:
+    """Spec datasources 6.2: the connection's schema is the default one."""
+    assert discovery_scope(tables, SourceNames(source_type, own_schema)) == expected

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from fetcher.compat import prepared_snapshot
-from fetcher_engine.schema import ColumnSnapshot, SchemaSnapshot, TableSnapshot
+from fetcher.compat import SourceNames, prepared_snapshot
+from fetcher_engine import ColumnSnapshot, SchemaSnapshot, TableSnapshot
 
 CAPTURED_AT = datetime(2026, 3, 14, tzinfo=UTC)
 
@@ -21,7 +21,7 @@ def prepared(
     return prepared_snapshot(
         schema,
         config_name="asked",
-        source_type=source_type,
+        source=SourceNames(source_type),
         filter_system=filter_system,
         normalize=normalize,
     )

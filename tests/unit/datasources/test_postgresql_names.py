@@ -1,5 +1,7 @@
 """Which pairs of schema and table a requested name may mean on PostgreSQL."""
 
+import pytest
+
 from fetcher.datasources.postgresql.names import TableId, TableNames
 
 
@@ -16,3 +18,33 @@ def test_a_name_that_no_server_can_have_is_not_taken_apart() -> None:
     """The readings of a million dots would need the square of that in bytes."""
     dots = "." * 1_000_000
     assert TableNames(None).candidates(dots) == (TableId("public", dots),)
+
+
+@pytest.mark.parametrize(
+    ("schema", "requested", "name", "meant"),
+    [
+        (None, ["tx", "public.tx", "PUBLIC.tx", "db.public.tx"], "tx", [("public", "tx")]),
+        ("ops", ["runs", "ops.runs"], "runs", [("ops", "runs")]),
+        ("ops", ["public.runs", "runs"], "runs", [("ops", "runs")]),
+        (
+            "ops",
+            ["public.runs", "runs"],
+            "public.runs",
+            [("public", "runs"), ("ops", "public.runs")],
+        ),
+        # a schema of exactly that spelling comes before another spelling of the connection's
+        (
+            "Ops",
+            ["ops.runs"],
+            "runs",
+            [("ops", "runs"), ("Ops", "runs"), ("Ops", "ops.runs")],
+        ),
+        # two schemas on this server: one name cannot mean both
+        ("Ops", ["ops.runs", "Ops.runs"], "runs", []),
+    ],
+)
+def test_names_that_became_one_mean_what_all_of_them_mean(
+    schema: str | None, requested: list[str], name: str, meant: list[tuple[str, str]]
+) -> None:
+    names = TableNames(schema, requested)
+    assert names.candidates(name) == tuple(TableId(*pair) for pair in meant)

@@ -1,17 +1,50 @@
-"""How connectors are chosen and built: nothing is opened, nothing secret gets out."""
+"""How connectors are chosen and built: nothing is opened, nothing secret gets out.
 
+Also the rows of spec engine 21.14 on stores and connectors, as far as this host has them: its
+connection records are read by typed ids through :mod:`fetcher.ports`, without the Engine.
+"""
+
+import sqlite3
 from collections.abc import Callable
-from datetime import UTC, datetime
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from fetcher.api.connection_routes import SINGLE_TENANT_ID
+from fetcher.api.path_ids import connection_id
+from fetcher.commands.run_job import TENANT as TENANT_OF_JOBS
 from fetcher.datasources.engines import RequestEngines, SourceSettings
-from fetcher.datasources.registry import ResolvedConnectionStore, descriptor_of, record_of
+from fetcher.datasources.registry import (
+    RequestScope,
+    ResolvedConnectionStore,
+    descriptor_of,
+    record_of,
+)
+from fetcher.datasources.sqlite.database import SqliteDatabase
 from fetcher.domain.connections import Connection, SourceType
+from fetcher.domain.errors import FetcherError
 from fetcher.domain.ids import new_connection_id
-from fetcher.domain.jobs import JobOptions
-from fetcher_engine import ConnectionDescriptor, EngineError, ErrorCategory, TenantContext
+from fetcher.domain.jobs import JobOptions, MappedFields
+from fetcher_engine import (
+    ConnectionDescriptor,
+    ConnectionInput,
+    ConnectionListParams,
+    ConnectionPatch,
+    Connector,
+    EncodedBatch,
+    Engine,
+    EngineError,
+    ErrorCategory,
+    ExtractionRequest,
+    SourceFailure,
+    Stage,
+    StreamRequest,
+    TenantContext,
+)
+from fetcher_engine.memory import MemoryConnectorFactory, MemoryRegistry, MemorySource
 
 TENANT = TenantContext.new("default")
 NOW = datetime(2031, 1, 1, tzinfo=UTC)
@@ -35,6 +68,10 @@ def a_connection(source_type: SourceType = SourceType.POSTGRESQL) -> Connection:
 
 def engines(reveal: Callable[[Connection], str], folder: Path | None = None) -> RequestEngines:
     return RequestEngines(SourceSettings(reveal=reveal, sqlite_folder=folder))
+
+
+def a_store(*connections: Connection, asked: MappedFields | None = None) -> ResolvedConnectionStore:
+    return ResolvedConnectionStore(connections, RequestScope(options=JobOptions(), requested=asked))
 
 
 def never(connection: Connection) -> str:
@@ -66,13 +103,103 @@ def test_a_descriptor_without_its_record_is_refused() -> None:
     assert caught.value.category is ErrorCategory.VALIDATION
 
 
+# --- the connections of one request ----------------------------------------------------------
+
+
 async def test_the_first_record_of_a_name_counts() -> None:
     first, second = a_connection(), a_connection()
-    store = ResolvedConnectionStore([first, second])
+    store = a_store(first, second)
     found = await store.find_connection(TENANT, "src")
     assert found is not None
     assert record_of(found) is first
     assert await store.find_connection(TENANT, "other") is None
+
+
+@pytest.mark.parametrize(("resolved", "asked"), [(0, "src"), (1, "other"), (1, "SRC"), (1, "src ")])
+async def test_a_name_that_was_not_resolved_is_not_found(resolved: int, asked: str) -> None:
+    engine = engines(never).engine_for([a_connection()] * resolved, JobOptions())
+    request = ExtractionRequest(mapped_fields={asked: {"t": ["a"]}})
+    for call in (
+        lambda: engine.test_connection(TENANT, asked),
+        lambda: engine.discover_schema(TENANT, asked),
+        lambda: engine.plan_extraction(TENANT, request),
+    ):
+        with pytest.raises(EngineError) as caught:
+            await call()
+        assert caught.value.category is ErrorCategory.NOT_FOUND
+
+
+async def test_the_connections_of_a_request_can_be_found_and_nothing_else() -> None:
+    """The store has no other method (spec 17.5): the Engine says so before it calls anything.
+
+    The row's text, `schema connection store supports discovery only`, is that of a store that has
+    methods to refuse by; ours is not one that keeps connections.
+    """
+    by_name = (engine := engines(never).engine_for([a_connection()], JobOptions())).connections
+    by_id = engine.connections_by_id
+    descriptor = descriptor_of(a_connection())
+    for call in (
+        lambda: by_name.create(TENANT, ConnectionInput(config_name="new", type="POSTGRESQL")),
+        lambda: by_name.get(TENANT, "src"),
+        lambda: by_name.list(TENANT),
+        lambda: by_name.update(TENANT, "src", ConnectionPatch(port=1)),
+        lambda: by_name.delete(TENANT, "src"),
+        lambda: by_id.get(TENANT, descriptor.id),
+        lambda: by_id.list_paged(TENANT, ConnectionListParams()),
+        lambda: by_id.update(TENANT, descriptor.id, descriptor, ConnectionPatch(port=1)),
+        lambda: by_id.delete(TENANT, descriptor.id),
+    ):
+        with pytest.raises(EngineError) as caught:
+            await call()
+        assert caught.value.category is ErrorCategory.VALIDATION
+        assert caught.value.message == "connection store is not configured"
+
+
+async def test_the_record_travels_to_its_connector_as_itself() -> None:
+    connection = a_connection()
+    factory = MemoryConnectorFactory(MemorySource())
+    engine = Engine(MemoryRegistry({"POSTGRESQL": factory}), connection_store=a_store(connection))
+    await engine.test_connection(TENANT, "src")
+    assert factory.last_built is not None
+    assert record_of(factory.last_built.descriptor) is connection
+
+
+def test_a_descriptor_mirrors_its_record() -> None:
+    connection = replace(a_connection(), schema="ops")
+    found = descriptor_of(connection)
+    assert (found.id, found.config_name, found.type) == (str(connection.id), "src", "POSTGRESQL")
+    assert (found.host, found.port, found.database_name) == ("127.0.0.1", 1, "d")
+    assert (found.username, found.schema, found.ssl_mode, found.key_version) == (
+        "u",
+        "ops",
+        "",
+        "1",
+    )
+
+
+async def test_a_schema_of_other_tables_or_of_an_older_record_is_another_one() -> None:
+    """Spec engine 12: what was discovered for one scope is never served for another."""
+    connection = a_connection()
+    later = replace(connection, updated_at=NOW + timedelta(seconds=1))
+    asked: list[MappedFields | None] = [
+        None,
+        {},
+        {"src": {"a": ("*",)}},
+        {"src": {"a": ("*",), "b": ("*",)}},
+        {"src": {"a,b": ("*",)}},
+    ]
+    revisions = set()
+    for record in (connection, later):
+        for requested in asked:
+            found = await a_store(record, asked=requested).find_connection(TENANT, "src")
+            assert found is not None
+            revisions.add(found.revision)
+    assert len(revisions) == 2 * len(asked) - 2, "no tables named and none for this source: alike"
+    turned = await a_store(connection, asked={"src": {"b": ("id",), "a": ("id",)}}).find_connection(
+        TENANT, "src"
+    )
+    assert turned is not None
+    assert turned.revision in revisions
 
 
 def test_a_descriptor_shows_no_secret() -> None:
@@ -93,3 +220,138 @@ async def test_a_password_that_cannot_be_revealed_is_told_in_fixed_words() -> No
     while seen is not None:
         assert "canary" not in repr((seen, vars(seen)))
         seen = seen.__context__
+
+
+# --- connectors ------------------------------------------------------------------------------
+
+
+class HostRefused(Exception):
+    """What a host guard would raise."""
+
+
+async def test_a_refused_host_stays_recognisable_behind_a_safe_text() -> None:
+    refused = HostRefused("10.0.0.1 is private")
+    source = MemorySource(
+        discovery_error=EngineError(
+            ErrorCategory.CONNECT, "failed to connect to datasource", refused
+        )
+    )
+    registry = MemoryRegistry({"POSTGRESQL": MemoryConnectorFactory(source)})
+    engine = Engine(registry, connection_store=a_store(a_connection()))
+    with pytest.raises(EngineError) as caught:
+        await engine.discover_schema(TENANT, "src")
+    error = caught.value
+    assert error.category is ErrorCategory.CONNECT
+    assert error.unwrap() is refused
+    assert error.__cause__ is None
+    assert "10.0.0.1" not in f"{error} {error!r} {error.to_public_dict()}"
+
+
+async def test_a_factory_that_fails_is_told_in_fixed_words() -> None:
+    factory = MemoryConnectorFactory(MemorySource())
+    factory.build_error = RuntimeError("canary")
+    engine = Engine(
+        MemoryRegistry({"POSTGRESQL": factory}), connection_store=a_store(a_connection())
+    )
+    with pytest.raises(EngineError) as caught:
+        await engine.test_connection(TENANT, "src")
+    error = caught.value
+    assert error.category is ErrorCategory.UNAVAILABLE
+    assert error.message == "failed to build connector for connection"
+    assert "canary" not in repr((error, vars(error), error.__cause__, error.__context__))
+
+
+def a_sqlite_connector(folder: Path) -> Connector:
+    with closing(sqlite3.connect(folder / "d.db")) as database:
+        database.executescript("CREATE TABLE t (a int); INSERT INTO t VALUES (7)")
+    factory = engines(never, folder).registry_for(JobOptions()).connector("SQLITE")
+    assert factory is not None
+    connection = replace(a_connection(SourceType.SQLITE), database_name="d.db")
+    return factory.build(descriptor_of(connection))
+
+
+async def test_a_query_needs_no_connect_before_it(tmp_path: Path) -> None:
+    """Voided row 'query before connect': a connector opens its session when it is first needed."""
+    connector = a_sqlite_connector(tmp_path)
+    stream = await connector.open_stream(StreamRequest(config_name="src", tables={"t": ("a",)}))
+    assert await stream.next_batch() == EncodedBatch("t", b'{"a":7}', 1)
+    assert await stream.next_batch() is None
+    await stream.aclose()
+    await connector.close()
+
+
+async def test_a_connector_that_was_never_used_closes_without_an_error(tmp_path: Path) -> None:
+    factory = engines(never).registry_for(JobOptions()).connector("POSTGRESQL")
+    assert factory is not None
+    for connector in (factory.build(descriptor_of(a_connection())), a_sqlite_connector(tmp_path)):
+        await connector.close()
+        await connector.close()
+
+
+async def test_a_session_is_closed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = []
+    close = SqliteDatabase.close
+
+    async def counted(database: SqliteDatabase) -> None:
+        closed.append(database)
+        await close(database)
+
+    monkeypatch.setattr(SqliteDatabase, "close", counted)
+    connector = a_sqlite_connector(tmp_path)
+    await connector.test_connection()
+    await connector.close()
+    await connector.close()
+    assert len(closed) == 1
+
+
+async def test_a_condition_that_is_none_fails_and_is_not_skipped(tmp_path: Path) -> None:
+    """Improved row: 'a leaf of another type is skipped silently' (spec 17.7)."""
+    connector = a_sqlite_connector(tmp_path)
+    with pytest.raises(SourceFailure) as caught:
+        await connector.open_stream(
+            StreamRequest(config_name="src", tables={"t": ("a",)}, filters={"t": {"a": "x = 1"}})
+        )
+    await connector.close()
+    failure = caught.value
+    assert (failure.stage, failure.reason) == (Stage.QUERY, "invalid_filter")
+    assert (failure.table, failure.column) == ("t", "a")
+
+
+# --- ids and tenants -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["not-a-uuid", "", "12345"])
+def test_a_malformed_id_never_reaches_a_store(text: str) -> None:
+    """Amended row 'persistent store: bad UUID': records are asked for by typed ids alone, and a
+    path that holds none is ``FET-0404`` (spec rest-api 5.2)."""
+    with pytest.raises(FetcherError) as caught:
+        connection_id(text)
+    assert caught.value.code == "FET-0404"
+
+
+def test_without_tenants_every_operation_is_the_default_ones() -> None:
+    assert TENANT_OF_JOBS.tenant_id == "default"
+    assert SINGLE_TENANT_ID == "default"
+
+
+async def test_the_tenant_is_that_of_each_call() -> None:
+    """The bridge carries no tenant of its own: the argument is passed on."""
+    asked = []
+
+    class Noting(ResolvedConnectionStore):
+        async def find_connection(
+            self, tenant: TenantContext, config_name: str
+        ) -> ConnectionDescriptor | None:
+            asked.append(tenant)
+            return await super().find_connection(tenant, config_name)
+
+    scope = RequestScope(options=JobOptions(), requested=None)
+    registry = MemoryRegistry({"POSTGRESQL": MemoryConnectorFactory(MemorySource())})
+    engine = Engine(registry, connection_store=Noting([a_connection()], scope))
+    for name in ("default", "t9", "default"):
+        await engine.test_connection(TenantContext.new(name).with_request_id(f"r-{name}"), "src")
+    assert [(t.tenant_id, t.request_id) for t in asked] == [
+        ("default", "r-default"),
+        ("t9", "r-t9"),
+        ("default", "r-default"),
+    ]

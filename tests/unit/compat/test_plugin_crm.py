@@ -1,0 +1,298 @@
+"""The rules of plugin_crm: spec engine 17.8, tables 21.14 and datasources 19.11."""
+
+from collections.abc import Callable
+
+import pytest
+
+from fetcher.compat.plugin_crm import (
+    ENCRYPTED_PATHS,
+    SEARCH_FIELDS,
+    decrypted_paths,
+    extracted_collections,
+    is_crm,
+    is_crm_source,
+    physical_mapping,
+    search_filters,
+)
+from fetcher.domain.jobs import Operator
+from fetcher_engine import SourceFailure, Stage
+
+ACME = "5f0c2a52-8c0e-4c3b-9c57-2f6f0d3b1a77"
+OTHER_NAMES = ["Plugin_CRM", "my_plugin_crm", "plugin_crm ", "plugin_crm2", ""]
+
+
+def hashed(text: str) -> str:
+    return f"#{text}"
+
+
+# --- which source it is ----------------------------------------------------------------------
+
+
+def test_it_is_known_by_its_whole_name() -> None:
+    assert is_crm("plugin_crm")
+    assert [name for name in OTHER_NAMES if is_crm(name)] == []
+
+
+def test_extraction_also_wants_its_type() -> None:
+    assert is_crm_source("plugin_crm", "MONGODB")
+    assert not is_crm_source("plugin_crm", "POSTGRESQL")
+    assert not is_crm_source("plugin_crm", "mongodb")
+    assert [name for name in OTHER_NAMES if is_crm_source(name, "MONGODB")] == []
+
+
+# --- collections -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "physical", "fields", "logical_names"),
+    [
+        (
+            {"holders": ["b", "a"]},
+            ["holders_2", "holders_1"],
+            {"holders_1": ("b", "a")},
+            {"holders_1": "holders"},
+        ),
+        (
+            {"holders": ["a"]},
+            ["holders_9af0", "holders_1b22"],
+            {"holders_1b22": ("a",)},
+            {"holders_1b22": "holders"},
+        ),
+        # a collection of exactly this name comes before those that begin with it
+        (
+            {"holders": ["a"]},
+            ["holders_1", "holders"],
+            {"holders": ("a",)},
+            {"holders": "holders"},
+        ),
+        (
+            {"holders_2": ["a"]},
+            ["holders_1", "holders_2"],
+            {"holders_2": ("a",)},
+            {"holders_2": "holders_2"},
+        ),
+        # nothing of the kind: the name stays, and its table is not found
+        ({"hold": ["a"]}, ["holders_1"], {"hold": ("a",)}, {"hold": "hold"}),
+        (
+            {"holders": ["a"]},
+            ["holders1", "Holders_1"],
+            {"holders": ("a",)},
+            {"holders": "holders"},
+        ),
+        ({"holders": ["a"]}, [], {"holders": ("a",)}, {"holders": "holders"}),
+        # two names lead to one collection
+        (
+            {"h_a": ["x", "c"], "h": ["c", "b"]},
+            ["h_a"],
+            {"h_a": ("b", "c", "x")},
+            {"h_a": "h"},
+        ),
+        # an organisation's collection comes before that of a longer logical name
+        (
+            {"alias": ["a"]},
+            [f"alias_archive_{ACME}", f"alias_{ACME}"],
+            {f"alias_{ACME}": ("a",)},
+            {f"alias_{ACME}": "alias"},
+        ),
+        ({}, ["holders_1"], {}, {}),
+    ],
+)
+def test_validation_looks_up_one_physical_collection(
+    asked: dict[str, list[str]],
+    physical: list[str],
+    fields: dict[str, tuple[str, ...]],
+    logical_names: dict[str, str],
+) -> None:
+    for order in (physical, physical[::-1]):
+        mapping = physical_mapping("plugin_crm", asked, order)
+        assert mapping.fields == fields
+        assert mapping.logical_names == logical_names
+
+
+@pytest.mark.parametrize("config_name", OTHER_NAMES)
+def test_another_sources_mapping_stays_as_it_is(config_name: str) -> None:
+    asked = {"holders": ["b", "a", "a"]}
+    mapping = physical_mapping(config_name, asked, ["holders_1"])
+    assert mapping.fields is asked
+    assert mapping.logical_names == {}
+
+
+@pytest.mark.parametrize(
+    ("logical", "physical", "found"),
+    [
+        ("holders", ["holders_2", "holders_1", "alias_3"], ("holders_1", "holders_2")),
+        ("holders", ["holders_b", "holders", "holders_B"], ("holders_B", "holders_b")),
+        ("holders", ["holders_1", "holders_1"], ("holders_1",)),
+        ("holders", ["holders"], ()),
+        ("holders", ["Holders_1", "holders-1", "xholders_1"], ()),
+        ("holders_1", ["holders_1", "holders_2"], ()),
+        ("a.b", ["axb_1", "a.b_1"], ("a.b_1",)),
+        ("holders", [], ()),
+    ],
+)
+def test_extraction_reads_every_collection_with_the_prefix(
+    logical: str, physical: list[str], found: tuple[str, ...]
+) -> None:
+    assert extracted_collections(logical, physical) == found
+
+
+@pytest.mark.parametrize(
+    "organisation", [ACME, ACME.upper(), ACME.replace("-", ""), "5f0c2a528c0e4c3b9c572f6f"]
+)
+def test_a_prefix_does_not_swallow_a_longer_name_where_organisations_are_known(
+    organisation: str,
+) -> None:
+    """Spec datasources 15.1."""
+    physical = [f"alias_history_{organisation}", f"alias_{organisation}", "alias_x"]
+    assert extracted_collections("alias", physical) == (f"alias_{organisation}",)
+    assert extracted_collections("alias_history", physical) == (f"alias_history_{organisation}",)
+
+
+@pytest.mark.parametrize("rest", [ACME[:-1], f"{ACME}0", "5f0c2a528c0e4c3b9c572f6", "g" * 24])
+def test_what_is_almost_an_id_is_none(rest: str) -> None:
+    assert extracted_collections("a", [f"a_{rest}", "a_b"]) == tuple(sorted(["a_b", f"a_{rest}"]))
+
+
+# --- filters ---------------------------------------------------------------------------------
+
+
+def test_each_searchable_field_has_its_place() -> None:
+    assert dict(SEARCH_FIELDS) == {
+        "document": "search.document",
+        "name": "search.name",
+        "banking_details.account": "search.banking_details_account",
+        "banking_details.iban": "search.banking_details_iban",
+        "contact.primary_email": "search.contact_primary_email",
+        "contact.secondary_email": "search.contact_secondary_email",
+        "contact.mobile_phone": "search.contact_mobile_phone",
+        "contact.other_phone": "search.contact_other_phone",
+    }
+
+
+@pytest.mark.parametrize("operator", ["eq", "ne", "in", "nin"])
+@pytest.mark.parametrize("field", list(SEARCH_FIELDS))
+def test_texts_are_compared_by_their_hash(field: str, operator: str) -> None:
+    filters = {field: {operator: ("98765432100", "b")}}
+    assert search_filters(filters, hashed, table="holders") == {
+        SEARCH_FIELDS[field]: {operator: ("#98765432100", "#b")}
+    }
+
+
+@pytest.mark.parametrize("operator", ["like", "gt", "gte", "lt", "lte", "between"])
+@pytest.mark.parametrize("field", list(SEARCH_FIELDS))
+def test_what_a_hash_cannot_answer_is_refused(field: str, operator: str) -> None:
+    """Voided row of 19.11 (``like`` only: no filter): a filter never vanishes, design section 7."""
+    with pytest.raises(SourceFailure) as refused:
+        search_filters({field: {"eq": ("a",), operator: ("a",)}}, hashed, table="holders")
+    failure = refused.value
+    assert (failure.stage, failure.reason) == (Stage.QUERY, "invalid_filter")
+    assert (failure.table, failure.column) == ("holders", field)
+
+
+def test_every_operator_is_either_hashed_or_refused_or_asks_for_no_value() -> None:
+    outcomes = {}
+    for operator in Operator:
+        try:
+            found = search_filters({"name": {operator: ("a",)}}, hashed, table="t")
+        except SourceFailure:
+            outcomes[operator] = "refused"
+        else:
+            outcomes[operator] = str(found["search.name"][operator][0])
+    refused = {"like", "gt", "gte", "lt", "lte", "between"}
+    assert outcomes == {o: "refused" if o in refused else "#a" for o in Operator}
+
+
+def test_only_texts_that_are_not_empty_are_hashed() -> None:
+    filters = {"document": {"in": ["a", 7, "", None, True]}}
+    assert search_filters(filters, hashed, table="t") == {
+        "search.document": {"in": ("#a", 7, "", None, True)}
+    }
+
+
+@pytest.mark.parametrize("operator", ["is_null", "not_null"])
+def test_a_question_for_presence_moves_with_its_field(operator: str) -> None:
+    assert search_filters({"name": {operator: (True,)}}, hashed, table="t") == {
+        "search.name": {operator: (True,)}
+    }
+
+
+@pytest.mark.parametrize(
+    "field", ["status", "Document", "contact", "contact.fax", "search.note", "names"]
+)
+@pytest.mark.parametrize("operator", list(Operator))
+def test_other_fields_keep_name_operators_and_values(field: str, operator: str) -> None:
+    def never(text: str) -> str:
+        raise AssertionError(text)
+
+    filters = {field: {operator: ("a", 1)}}
+    assert search_filters(filters, never, table="t") == filters
+
+
+def test_two_filters_that_become_one_are_refused() -> None:
+    for filters in (
+        {"name": {"eq": ("a",)}, "search.name": {"eq": ("b",)}},
+        {"search.name": {"eq": ("b",)}, "name": {"eq": ("a",)}},
+    ):
+        with pytest.raises(SourceFailure, match="invalid_filter"):
+            search_filters(filters, hashed, table="t")
+
+
+def test_no_filters_are_no_filters() -> None:
+    assert search_filters({}, hashed, table="t") == {}
+
+
+# --- what is decrypted -----------------------------------------------------------------------
+
+
+def test_the_encrypted_paths_are_these() -> None:
+    contact = ("primary_email", "secondary_email", "mobile_phone", "other_phone")
+    assert set(ENCRYPTED_PATHS) == {
+        "document",
+        "name",
+        *(f"contact.{name}" for name in contact),
+        "banking_details.account",
+        "banking_details.iban",
+        *(f"legal_person.representative.{name}" for name in ("name", "document", "email")),
+        "natural_person.mother_name",
+        "natural_person.father_name",
+    }
+    assert len(ENCRYPTED_PATHS) == 13
+
+
+@pytest.mark.parametrize("path", ENCRYPTED_PATHS)
+def test_an_encrypted_path_that_is_selected_is_decrypted(path: str) -> None:
+    assert decrypted_paths(["status", path]) == (path,)
+
+
+def below(parent: str) -> Callable[[str], bool]:
+    return lambda path: path.startswith(f"{parent}.")
+
+
+@pytest.mark.parametrize(
+    "parent",
+    [
+        "contact",
+        "banking_details",
+        "legal_person",
+        "legal_person.representative",
+        "natural_person",
+    ],
+)
+def test_a_parent_shows_all_that_lies_below_it(parent: str) -> None:
+    """The reference let ciphertext into the result here."""
+    expected = tuple(filter(below(parent), ENCRYPTED_PATHS))
+    assert expected
+    assert decrypted_paths([parent]) == expected
+
+
+def test_all_fields_show_all() -> None:
+    assert decrypted_paths(["*"]) == ENCRYPTED_PATHS
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [[], ["status"], ["_id", "Document"], ["address.city"], ["contact.fax"], ["names"], ["conta"]],
+)
+def test_what_shows_nothing_encrypted_needs_no_key(fields: list[str]) -> None:
+    """``address.city`` asked for a key in the reference, where there was nothing to decrypt."""
+    assert decrypted_paths(fields) == ()
