@@ -1,18 +1,19 @@
 """The Engine's concurrency port on trio (spec engine 19.3).
 
-Its contract is :class:`fetcher_engine.concurrency.Concurrency`; what is said here is how trio keeps
+Its contract is :class:`fetcher_engine.Concurrency`; what is said here is how trio keeps
 it.
 """
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import trio
 
-from fetcher_engine.concurrency import DeadlineExceeded, Handoff, HandoffClosed, Job
+from fetcher_engine import DeadlineExceeded, Handoff, HandoffClosed
 
 T = TypeVar("T")
+Job: TypeAlias = Callable[[], Awaitable[None]]
 
 
 class TrioHandoff(Generic[T]):

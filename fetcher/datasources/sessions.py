@@ -6,7 +6,7 @@ from weakref import WeakValueDictionary
 import trio
 
 from fetcher.domain.ids import ConnectionId
-from fetcher_engine.errors import SourceFailure, Stage
+from fetcher_engine import SourceFailure, Stage
 
 MAX_SESSIONS: Final = 25
 WAIT_SECONDS: Final = 10.0

@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from fetcher.concurrency import TrioConcurrency, TrioHandoff
-from fetcher_engine.concurrency import DeadlineExceeded, HandoffClosed
+from fetcher_engine import DeadlineExceeded, HandoffClosed
 
 Job = Callable[[], Awaitable[None]]
 

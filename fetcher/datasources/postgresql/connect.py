@@ -20,7 +20,7 @@ from fetcher.datasources.postgresql.errors import TIMEOUT, connect_failure
 from fetcher.datasources.postgresql.libpq import report_codes
 from fetcher.datasources.postgresql.tls import tls_keywords
 from fetcher.domain.connections import TlsSettings
-from fetcher_engine.errors import SourceFailure, Stage
+from fetcher_engine import SourceFailure, Stage
 
 TOTAL_SECONDS: Final = 10.0
 ADDRESS_SECONDS: Final = 5.0

@@ -17,9 +17,14 @@ from fetcher.datasources.postgresql.schema import read_snapshot, read_tables
 from fetcher.datasources.postgresql.session import Session
 from fetcher.datasources.postgresql.types import Renderer
 from fetcher.datasources.sessions import SessionPlaces
-from fetcher_engine.batches import EncodedBatch, StreamRequest
-from fetcher_engine.errors import SourceFailure, Stage
-from fetcher_engine.schema import ColumnSnapshot, SchemaSnapshot
+from fetcher_engine import (
+    ColumnSnapshot,
+    EncodedBatch,
+    SchemaSnapshot,
+    SourceFailure,
+    Stage,
+    StreamRequest,
+)
 
 PING_SECONDS: Final = 5.0
 DISCOVERY_SECONDS: Final = 30.0

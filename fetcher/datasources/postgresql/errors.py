@@ -11,7 +11,7 @@ from psycopg.pq import DiagnosticField
 from psycopg.pq.abc import PGresult
 
 from fetcher.datasources.postgresql.libpq import code_in
-from fetcher_engine.errors import SourceFailure, Stage
+from fetcher_engine import SourceFailure, Stage
 
 INVALID_FILTER: Final = "invalid_filter"
 INVALID_FILTER_VALUE: Final = "invalid_filter_value"

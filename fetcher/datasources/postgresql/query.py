@@ -25,8 +25,7 @@ from fetcher.datasources.postgresql.types import (
     catalogued_type,
 )
 from fetcher.datasources.predicates import MalformedCondition, predicates_of
-from fetcher_engine.encoding import encode_text
-from fetcher_engine.errors import SourceFailure, Stage
+from fetcher_engine import SourceFailure, Stage, encode_text
 
 MARKER: Final = b"\x01!"
 """Begins what stands in place of a row with a cell that is too large; a row begins with ``{``."""

@@ -25,8 +25,7 @@ from fetcher.datasources.postgresql.errors import (
 )
 from fetcher.datasources.postgresql.query import MARKER, TableQuery
 from fetcher.datasources.postgresql.session import Session
-from fetcher_engine.batches import EncodedBatch
-from fetcher_engine.errors import SourceFailure, Stage
+from fetcher_engine import EncodedBatch, SourceFailure, Stage
 
 NO_PROGRESS_SECONDS: Final = 60.0
 """How long a source may send nothing while we wait for it (spec datasources, section 4)."""

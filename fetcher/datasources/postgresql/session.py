@@ -19,7 +19,7 @@ from fetcher.datasources.postgresql.errors import (
     state_of,
     statement_failure,
 )
-from fetcher_engine.errors import SourceFailure, Stage
+from fetcher_engine import SourceFailure, Stage
 
 CANCEL_SECONDS: Final = 2.0
 SETUP_SECONDS: Final = 5.0

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from fetcher.domain.connections import TlsSettings
-from fetcher_engine.errors import SourceFailure, Stage
+from fetcher_engine import SourceFailure, Stage
 
 _NOWHERE: Final = "/dev/null/none"
 """A path that cannot exist: libpq then uses no file, neither ours nor the home folder's."""

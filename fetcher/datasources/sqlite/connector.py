@@ -10,9 +10,7 @@ from fetcher.datasources.sqlite.database import SqliteDatabase, SqliteFolder, fa
 from fetcher.datasources.sqlite.query import TableQuery, prepare_table
 from fetcher.datasources.sqlite.rendering import ValueRenderer
 from fetcher.datasources.sqlite.schema import read_columns, snapshot_of
-from fetcher_engine.batches import EncodedBatch, StreamRequest
-from fetcher_engine.errors import SourceFailure, Stage
-from fetcher_engine.schema import SchemaSnapshot
+from fetcher_engine import EncodedBatch, SchemaSnapshot, SourceFailure, Stage, StreamRequest
 
 BATCH_BYTES: Final = 256 * 1024
 

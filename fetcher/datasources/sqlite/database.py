@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 import trio
 
-from fetcher_engine.errors import SourceFailure, Stage
+from fetcher_engine import SourceFailure, Stage
 
 T = TypeVar("T")
 

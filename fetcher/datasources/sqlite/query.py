@@ -26,8 +26,7 @@ from fetcher.datasources.predicates import (
     predicates_of,
 )
 from fetcher.domain.json_values import JsonScalar
-from fetcher_engine.errors import SourceFailure, Stage
-from fetcher_engine.schema import ColumnSnapshot
+from fetcher_engine import ColumnSnapshot, SourceFailure, Stage
 
 Bound: TypeAlias = str | int | float | bytes
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from fetcher.domain.jobs import JobOptions
-from fetcher_engine.encoding import encode_text, encode_value
+from fetcher_engine import encode_text, encode_value
 
 _LARGEST_SAFE: Final = 2**53
 
