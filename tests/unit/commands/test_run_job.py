@@ -251,7 +251,7 @@ async def test_a_source_that_fails_names_source_stage_and_reason_and_leaves_no_o
     bench: Bench,
 ) -> None:
     bench.source.stream_error = SourceFailure(
-        Stage.ROWS, "invalid_text", table="orders", column="placed_at"
+        Stage.ROWS, "invalid_text", table="orders", column="note"
     )
     claim = await bench.claimed()
     outcome = await bench.run_job.run(claim.job, claim.lease)
@@ -263,7 +263,7 @@ async def test_a_source_that_fails_names_source_stage_and_reason_and_leaves_no_o
         "rows",
         "invalid_text",
     )
-    assert failure.message == "sales_db: rows failed: invalid text (orders.placed_at)"
+    assert failure.message == "sales_db: rows failed: invalid text (orders.note)"
     assert bench.objects.objects == {}
     assert bench.objects.open_uploads == 0
 
