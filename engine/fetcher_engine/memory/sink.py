@@ -91,13 +91,13 @@ class MemoryResultStream:
         self._sink.close_count += 1
         if self._sink.close_error is not None:
             raise self._sink.close_error
-        reference = self._sink._keep(self._tenant, b"".join(self._parts))
+        reference = self._sink.store(self._tenant, b"".join(self._parts))
         self._path = reference.path
         return reference
 
     async def abort(self) -> None:
         self._sink.abort_count += 1
         self._parts.clear()
-        self._sink._forget(self._path)
+        self._sink.discard(self._path)
         if self._sink.abort_error is not None:
             raise self._sink.abort_error
