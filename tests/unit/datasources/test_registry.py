@@ -1,7 +1,9 @@
 """How connectors are chosen and built: nothing is opened, nothing secret gets out.
 
-Also the rows of spec engine 21.14 on stores and connectors, as far as this host has them: its
-connection records are read by typed ids through :mod:`fetcher.ports`, without the Engine.
+Also the rows of spec engine 21.14 on stores and connectors, as far as this host has them. Its
+connection records are read by typed ids and queries through :mod:`fetcher.ports`, without the
+Engine (design section 3). That voids two rows: a record that vanishes under ``update_by_id`` and a
+page's filter of the wrong kind are held by the Engine's and the API's tests (``spec_rows.toml``).
 """
 
 import sqlite3
@@ -207,6 +209,8 @@ def test_a_descriptor_shows_no_secret() -> None:
 
 
 async def test_a_password_that_cannot_be_revealed_is_told_in_fixed_words() -> None:
+    """Amended row 'resolver raises': connecting fails (spec datasources 2.3)."""
+
     def fails(connection: Connection) -> str:
         message = f"canary {connection.password_encrypted}"
         raise ValueError(message)
