@@ -48,6 +48,7 @@ class MemoryResultSink:
         return len(self._stored)
 
     def get(self, path: str) -> bytes | None:
+        """The stored result, None where there is none of this path."""
         return self._stored.get(path)
 
     def store(self, tenant: TenantContext, data: bytes) -> ResultReference:

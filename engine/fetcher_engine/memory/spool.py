@@ -32,6 +32,7 @@ class MemorySpoolFile:
 
     @property
     def unread_bytes(self) -> int:
+        """How many bytes wait to be read."""
         return len(self._data)
 
     async def append(self, data: bytes) -> None:
