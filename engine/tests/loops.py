@@ -1,8 +1,8 @@
 """The three ways to run the suite: on a trampoline, on asyncio, on trio.
 
 A module whose tests drive the Engine says ``pytestmark = every_loop``, or ``real_loops`` where they
-wait, race or are cancelled; a single test takes the mark as a decorator. :func:`run` then runs on
-the loop of the round, and a host (tests/hosts.py) has its concurrency.
+wait, race or are cancelled; a mark on a test wins over its module's. :func:`run` then runs on the
+loop of the round, and a host (tests/hosts.py) has its concurrency.
 """
 
 import asyncio
@@ -120,15 +120,17 @@ class TrioLoop:
 RealLoop = AsyncioLoop | TrioLoop
 AnyLoop = TrampolineLoop | RealLoop
 
-every_loop = pytest.mark.usefixtures("any_loop")
-real_loops = pytest.mark.usefixtures("loop")
+every_loop = pytest.mark.loops(TrampolineLoop, AsyncioLoop, TrioLoop)
+real_loops = pytest.mark.loops(AsyncioLoop, TrioLoop)
+trio_alone = pytest.mark.loops.with_args(TrioLoop)
+"""For what would take real seconds: its clock jumps."""
 
 _round: list[AnyLoop] = []
 
 
 @contextmanager
 def running_on(loop: AnyLoop) -> Iterator[None]:
-    """The loop of the round: the fixtures ``any_loop`` and ``loop`` enter it."""
+    """The loop of the round, which conftest.py enters."""
     _round.append(loop)
     try:
         yield
@@ -141,15 +143,27 @@ def concurrency_of_the_round() -> Concurrency | None:
     return _round[-1].concurrency if _round else None
 
 
-def run(work: Coroutine[Any, Any, T] | AsyncFn[T]) -> T:
-    """What the coroutine returns, run on the loop of the round."""
+def current_loop() -> AnyLoop:
+    """The loop of the round."""
     if not _round:
         raise LookupError("the test names no loop: mark it every_loop or real_loops")
+    return _round[-1]
+
+
+def current_real_loop() -> RealLoop:
+    """The loop of a round that has one, for what hangs and is cancelled."""
+    loop = current_loop()
+    assert not isinstance(loop, TrampolineLoop)
+    return loop
+
+
+def run(work: Coroutine[Any, Any, T] | AsyncFn[T]) -> T:
+    """What the coroutine returns, run on the loop of the round."""
 
     async def main() -> T:
         return await (work() if callable(work) else work)
 
-    return _round[-1].run(main)
+    return current_loop().run(main)
 
 
 class TrioHandoff(Generic[T]):

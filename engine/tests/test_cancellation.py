@@ -6,7 +6,7 @@ from fetcher_engine import ErrorCategory, ExecutionState, Limits, TenantContext
 from fetcher_engine.memory import MemorySource, RecordingExecutionStore
 
 from .hosts import TENANT, Host, direct_of, host_of
-from .loops import RealLoop, TrioLoop, real_loops, run
+from .loops import RealLoop, real_loops, run, trio_alone
 from .plans import CANCELED, FAILED, ROWS, RUNNING, planned
 from .refusals import leaky, refuses
 
@@ -122,8 +122,7 @@ def test_terminal_state_is_written_although_the_time_is_up(loop: RealLoop) -> No
     assert store.statuses == [RUNNING, FAILED]
 
 
-# whose clock jumps: asyncio would really take the five seconds
-@pytest.mark.parametrize("loop", [TrioLoop], ids=["trio"], indirect=True)
+@trio_alone
 def test_close_that_hangs_is_left_behind_after_its_time(loop: RealLoop) -> None:
     host = host_of({"a": ROWS})
     plan = planned(host)

@@ -1,5 +1,6 @@
 """The harness itself (spec 21.12)."""
 
+import hashlib
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -8,6 +9,7 @@ from fetcher_engine import (
     ConnectionDescriptor,
     EngineError,
     ErrorCategory,
+    ResultReference,
     StreamRequest,
     TenantContext,
 )
@@ -16,11 +18,12 @@ from fetcher_engine.memory import (
     MemoryConnectionStore,
     MemoryConnectorFactory,
     MemoryRegistry,
+    MemoryResultSink,
     MemorySource,
     run_trampoline,
 )
 
-from .loops import RealLoop
+from .loops import RealLoop, every_loop, run
 from .refusals import refuses
 
 TENANT = TenantContext.new("t1")
@@ -102,6 +105,24 @@ def test_concurrent_creations_of_one_name_leave_one_record(loop: RealLoop) -> No
 
     loop.run(main)
     assert (len(stored), refused) == (1, [ErrorCategory.CONFLICT] * 49)
+
+
+@every_loop
+def test_same_bytes_stored_twice_have_two_paths_and_one_digest() -> None:
+    sink = MemoryResultSink()
+
+    async def store() -> ResultReference:
+        stream = await sink.open_result_stream(TENANT)
+        assert await stream.write(b"x\n") == 2
+        return await stream.close()
+
+    first, second = run(store), run(store)
+    digest = hashlib.sha256(b"x\n").hexdigest()
+    assert [first.path, second.path] == [f"memory://t1/{digest}-1", f"memory://t1/{digest}-2"]
+    assert first.integrity == second.integrity
+    assert first.integrity.digest == digest
+    assert [sink.get(path) for path in (first.path, second.path)] == [b"x\n"] * 2
+    assert sink.stored_count == 2
 
 
 def test_unknown_type_is_none_or_an_error_as_one_asks() -> None:

@@ -22,7 +22,9 @@ ROWS_OF_PART = {
     "21.8": 27,
     "21.9": 25,
     "21.11": 6,
+    "21.12": 6,
     "21.13": 8,
+    "21.14": 31,
     "21.15": 4,
 }
 """As many as the tables of the specification have."""
