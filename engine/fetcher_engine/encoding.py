@@ -9,7 +9,7 @@ from fetcher_engine.ports import RowEncoding
 
 __all__ = ["NotEncodable", "RowEncoder", "encode_text", "encode_value"]
 
-_MAX_PIECE_CHARS = 256 * 1024
+_MAX_PIECE_BYTES = 256 * 1024
 """Where a piece of encoded rows is cut: a few milliseconds of work between two checkpoints."""
 
 _FIRST_SLICE_ROWS = 32
@@ -45,13 +45,13 @@ class RowEncoder:
                 yield from self._by_engine(part)
             else:
                 self._learn(len(data), len(part))
-                if len(data) > 2 * _MAX_PIECE_CHARS and len(part) > 1:
+                if len(data) > 2 * _MAX_PIECE_BYTES and len(part) > 1:
                     continue  # larger rows than before: fewer of them make a piece
                 yield data, len(part)
             start += len(part)
 
     def _learn(self, size: int, rows: int) -> None:
-        fitting = _MAX_PIECE_CHARS * rows // size
+        fitting = _MAX_PIECE_BYTES * rows // size
         self._slice_rows = max(1, min(fitting, _MAX_SLICE_ROWS))
 
     def _by_host(self, rows: Sequence[Mapping[str, object]]) -> bytes | None:
@@ -64,71 +64,61 @@ class RowEncoder:
         return data if isinstance(data, bytes) and data else None
 
     def _by_engine(self, rows: Sequence[Mapping[str, object]]) -> Iterator[tuple[bytes, int]]:
-        texts: list[str] = []
-        start = chars = size = 0
-        for index, text in enumerate(self._texts(rows), start=1):
-            texts.append(text)
-            chars += len(text)
-            if chars >= _MAX_PIECE_CHARS:
-                yield self._piece(texts, rows[start:index])
-                size += chars
-                texts, start, chars = [], index, 0
-        if texts:
-            yield self._piece(texts, rows[start:])
-        self._learn(size + chars, len(rows))
-
-    def _texts(self, rows: Sequence[Mapping[str, object]]) -> Iterable[str]:
         try:
             texts = encode_rows(rows)
-        except Exception:  # noqa: BLE001 - see _row, which tells the row that cannot be written
-            texts = None
-        return map(self._row, rows) if texts is None else texts
+            encoded = None if texts is None else list(map(str.encode, texts))
+        except Exception:  # noqa: BLE001 - row by row, the one that cannot be written is found
+            encoded = None
+        if encoded is not None:
+            size = sum(map(len, encoded))
+            self._learn(size, len(rows))
+            if size <= _MAX_PIECE_BYTES:
+                yield b",".join(encoded), len(rows)
+                return
+        yield from _cut(map(self._row, rows) if encoded is None else encoded)
 
-    def _row(self, row: Mapping[str, object]) -> str:
+    def _row(self, row: Mapping[str, object]) -> bytes:
         try:
             members = [f"{encode_text(name)}:{encode_value(row[name])}" for name in sorted(row)]
-        except Exception:  # noqa: BLE001 - a row may hold objects of any driver, which raise anything
-            failure = self._failure(row, "not_encodable")
-        else:
-            return f"{{{','.join(members)}}}"
-        raise failure
-
-    def _piece(self, texts: list[str], rows: Sequence[Mapping[str, object]]) -> tuple[bytes, int]:
-        try:
-            return ",".join(texts).encode(), len(texts)
-        except UnicodeEncodeError:
-            bad = next(row for row, text in zip(rows, texts, strict=True) if not _is_utf8(text))
-            failure = self._failure(bad, "invalid_text")
-        raise failure
-
-    def _failure(self, row: Mapping[str, object], reason: str) -> EngineError:
-        return EngineError(
+            return f"{{{','.join(members)}}}".encode()
+        except Exception as error:  # noqa: BLE001 - a row may hold objects of any driver, which raise anything
+            column, reason = _first_bad_column(row) or (None, _reason(error))
+        raise EngineError(
             ErrorCategory.INTERNAL,
             "failed to serialize extraction result",
             source=self._source,
             reason=reason,
             table=self.table,
-            column=_first_bad_column(row),
+            column=column,
         )
 
 
-def _first_bad_column(row: Mapping[str, object]) -> str | None:
-    try:
-        return next((name for name in sorted(row) if not _is_encodable(row[name])), None)
-    except Exception:  # noqa: BLE001 - the row itself is broken: there is no column to name
-        return None
+def _cut(encoded: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
+    piece: list[bytes] = []
+    size = 0
+    for row in encoded:
+        piece.append(row)
+        size += len(row)
+        if size >= _MAX_PIECE_BYTES:
+            yield b",".join(piece), len(piece)
+            piece, size = [], 0
+    if piece:
+        yield b",".join(piece), len(piece)
 
 
-def _is_encodable(value: object) -> bool:
+def _first_bad_column(row: Mapping[str, object]) -> tuple[str, str] | None:
+    """Its name and what is wrong with it; None where the row itself or a name is broken."""
     try:
-        return _is_utf8(encode_value(value))
+        values = [(name, row[name]) for name in sorted(row)]
     except Exception:  # noqa: BLE001 - see RowEncoder._row
-        return False
+        return None
+    for name, value in values:
+        try:
+            encode_value(value).encode()
+        except Exception as error:  # noqa: BLE001 - see RowEncoder._row
+            return name, _reason(error)
+    return None
 
 
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+def _reason(error: Exception) -> str:
+    return "invalid_text" if isinstance(error, UnicodeEncodeError) else "not_encodable"

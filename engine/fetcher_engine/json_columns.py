@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import partial
-from itertools import chain, islice, repeat
+from itertools import accumulate, chain, pairwise, repeat
 from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias
 
@@ -30,6 +30,22 @@ _FEW = 4
 _NOTHING = type(None)
 
 
+class _Absent:
+    """What stands where a row has no such column."""
+
+
+_ABSENT = _Absent()
+
+_CONSTANTS = {bool, _NOTHING}
+
+_PLAIN: dict[type, Callable[[Any], str]] = {
+    str: encode_text,
+    int: int.__repr__,
+    bool: BY_TYPE[bool],
+}
+"""Kinds whose values may be told from others and written in one go."""
+
+
 def encode_rows(rows: Sequence[Mapping[str, object]]) -> Sequence[str] | None:
     """One JSON object a row, columns in byte order; None for rows that share too few columns.
 
@@ -41,14 +57,27 @@ def encode_rows(rows: Sequence[Mapping[str, object]]) -> Sequence[str] | None:
     names = _in_order(objects[0])
     if set(map(len, objects)) == {len(names)}:
         try:
-            return _encode_alike(names, objects)
+            return _objects(names, objects, depth=0) if names else ["{}"] * len(objects)
         except KeyError:
             pass  # as many columns, but not the same
     names = _in_order(set().union(*objects))
     if len(names) * len(objects) > _MAX_SPARSENESS * sum(map(len, objects)):
         return None
-    members = zip(*[_sparse_members(name, objects) for name in names], strict=True)
-    return [f"{{{text[1:]}}}" for text in map("".join, members)]
+    return _encode_sparse(names, objects)
+
+
+def _encode_sparse(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> Sequence[str]:
+    nothing: dict[str, Any] = dict.fromkeys(names, _ABSENT)
+    columns = list(zip(*map(dict.values, map(nothing.__or__, rows)), strict=True))
+    is_first_everywhere = _ABSENT not in columns[0]
+    comma = "{" if is_first_everywhere else ","
+    parts: list[Iterable[str]] = []
+    for name, values in zip(names, columns, strict=True):
+        parts += _sparse_members(f"{comma}{encode_text(name)}:", values)
+        comma = ","
+    if is_first_everywhere:
+        return list(map("".join, zip(*parts, repeat("}"))))
+    return [f"{{{text[1:]}}}" for text in map("".join, zip(*parts, strict=False))]
 
 
 def _in_order(names: Iterable[str]) -> list[str]:
@@ -58,32 +87,37 @@ def _in_order(names: Iterable[str]) -> list[str]:
     return ordered
 
 
-def _encode_alike(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> Sequence[str]:
-    if not names:
-        return ["{}"] * len(rows)
-    if len(names) == 1:
-        return _objects(names, [[row[names[0]] for row in rows]], depth=0)
-    return _objects(names, zip(*map(itemgetter(*names), rows), strict=True), depth=0)
-
-
 def _objects(
-    names: Sequence[str], columns: Iterable[Sequence[Any]], *, depth: int
+    names: Sequence[str], objects: Sequence[dict[str, Any]], *, depth: int
 ) -> Sequence[str]:
     parts: list[Iterable[str]] = []
     lead = "{"
-    for name, values in zip(names, columns, strict=True):
-        before, texts, after = encode_column(values, depth)
+    for name in names:
+        before, texts, after = encode_column(list(map(itemgetter(name), objects)), depth)
         parts += repeat(f"{lead}{encode_text(name)}:{before}"), texts
         lead = f"{after},"
     parts.append(repeat(f"{lead[:-1]}}}"))
     return list(map("".join, zip(*parts)))  # noqa: B905 - repeat() has no end
 
 
-def _sparse_members(name: str, rows: Sequence[dict[str, Any]]) -> Sequence[str]:
-    before, texts, after = encode_column([row[name] for row in rows if name in row], depth=0)
-    lead = f",{encode_text(name)}:{before}"
+def _sparse_members(lead: str, values: Sequence[Any]) -> tuple[Iterable[str], ...]:
+    """What each row has of a column, ``lead`` before it; in parts that are to be joined."""
+    kinds = set(map(type, values))
+    if _Absent not in kinds:
+        before, texts, after = encode_column(values, depth=0)
+        return repeat(lead + before), texts, repeat(after)
+    kinds.remove(_Absent)
+    if kinds <= _CONSTANTS:
+        members = {True: f"{lead}true", False: f"{lead}false", None: f"{lead}null", _ABSENT: ""}
+        return (list(map(members.__getitem__, values)),)
+    if kinds == {int}:
+        return (["" if v is _ABSENT else f"{lead}{v}" for v in values],)
+    if kinds == {str}:
+        return (["" if v is _ABSENT else lead + encode_text(v) for v in values],)
+    before, texts, after = encode_column([v for v in values if v is not _ABSENT], depth=0)
+    lead += before
     text = iter(texts)
-    return [f"{lead}{next(text)}{after}" if name in row else "" for row in rows]
+    return (["" if v is _ABSENT else f"{lead}{next(text)}{after}" for v in values],)
 
 
 def encode_column(values: Sequence[Any], depth: int) -> Column:
@@ -111,8 +145,8 @@ def _encode_kind(kind: type, values: Sequence[Any], depth: int) -> Column:
 
 
 def _encode_nullable(kind: type, values: Sequence[Any], depth: int) -> Column:
-    if kind is str:
-        return "", ["null" if value is None else encode_text(value) for value in values], ""
+    if (encode := _PLAIN.get(kind)) is not None:
+        return "", ["null" if value is None else encode(value) for value in values], ""
     present = [value for value in values if value is not None]
     before, texts, after = _encode_kind(kind, present, depth)
     text = iter(texts)
@@ -125,10 +159,24 @@ def _one_by_one(values: Iterable[Any], depth: int) -> Sequence[str]:
 
 
 def _encode_dicts(values: Sequence[dict[Any, Any]], depth: int) -> Sequence[str]:
+    names = tuple(values[0])
+    if all(map(names.__eq__, map(tuple, values))):
+        return _encode_shape(names, values, depth)
     shapes = list(map(tuple, values))
-    names = shapes[0]
-    if shapes.count(names) == len(shapes) and set(map(type, names)) == {str}:
-        return _objects(names, zip(*map(dict.values, values), strict=True), depth=depth + 1)
+    groups: dict[tuple[Any, ...], list[dict[Any, Any]]] = {}
+    for shape, value in zip(shapes, values, strict=True):
+        groups.setdefault(shape, []).append(value)
+    if len(groups) * _FEW > len(values):
+        return [encode_other(value, depth) for value in values]
+    texts = {shape: iter(_encode_shape(shape, group, depth)) for shape, group in groups.items()}
+    return [next(texts[shape]) for shape in shapes]
+
+
+def _encode_shape(
+    names: tuple[Any, ...], values: Sequence[dict[Any, Any]], depth: int
+) -> Sequence[str]:
+    if set(map(type, names)) == {str}:
+        return _objects(names, values, depth=depth + 1)
     return [encode_other(value, depth) for value in values]
 
 
@@ -138,9 +186,10 @@ def _encode_arrays(values: Sequence[Sequence[Any]], depth: int) -> Sequence[str]
         return [encode_other(value, depth) for value in values]
     before, texts, after = encode_column(list(chain.from_iterable(values)), depth + 1)
     between = f"{after},{before}"
-    text = iter(texts)
+    places = pairwise(accumulate(sizes, initial=0))
     return [
-        f"[{before}{between.join(islice(text, size))}{after}]" if size else "[]" for size in sizes
+        f"[{before}{between.join(texts[at:end])}{after}]" if at < end else "[]"
+        for at, end in places
     ]
 
 
@@ -148,11 +197,17 @@ def _ints(values: Sequence[int]) -> Column:
     return "", list(map(int.__repr__, values)), ""
 
 
-def _floats(values: Sequence[float]) -> Column | None:
-    joined = ",".join(map(float.__repr__, values))
+def _floats(values: Sequence[float]) -> Column:
+    texts = list(map(float.__repr__, values))
+    joined = ",".join(texts)
     if "e" in joined or "n" in joined:
-        return None
-    return "", f"{joined},".replace(".0,", ",").split(",")[:-1], ""
+        encode = BY_TYPE[float]
+        both = zip(texts, values, strict=True)
+        joined = ",".join([encode(v) if "e" in text or "n" in text else text for text, v in both])
+        texts = joined.split(",")
+    if ".0" in joined:
+        texts = f"{joined},".replace(".0,", ",").split(",")[:-1]
+    return "", texts, ""
 
 
 def _decimals(values: Sequence[Decimal]) -> Column | None:

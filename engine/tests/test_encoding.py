@@ -159,24 +159,6 @@ def test_rows_are_compact_objects_with_sorted_columns(rows: list[dict[str, Any]]
     assert [list(row) for row in decoded] == [sorted(row) for row in rows]
 
 
-def test_names_with_percent_signs_and_quotes() -> None:
-    ((data, count),) = RowEncoder(source="s", table="t").encode([{'%s"': "%d", "%%": 1}])
-    assert (data, count) == (b'{"%%":1,"%s\\"":"%d"}', 1)
-
-
-def test_rows_of_changing_shape() -> None:
-    rows: list[dict[str, object]] = [{"b": 1, "a": 2}, {}, {"a": 3}, {"a": 4, "b": 5}]
-    ((data, _),) = RowEncoder(source="s", table="t").encode(rows)
-    assert data == b'{"a":2,"b":1},{},{"a":3},{"a":4,"b":5}'
-
-
-def test_long_rows_are_cut_into_pieces() -> None:
-    rows = [{"x": "y" * 100_000}] * 10
-    pieces = list(RowEncoder(source="s", table="t").encode(rows))
-    assert [count for _, count in pieces] == [3, 3, 3, 1]
-    assert all(len(data) < 400_000 for data, _ in pieces)
-
-
 def test_integers_are_not_bounded_by_the_interpreters_guard() -> None:
     assert sys.get_int_max_str_digits() < 5000
     assert encode_value(10**5000) == "1" + "0" * 5000
