@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("fetcher", "tests", "benchmarks")
 PUBLIC = {"fetcher_engine", "fetcher_engine.memory"}
+SUBMODULES = {path.stem for path in (ROOT / "engine" / "fetcher_engine").glob("*.py")} | {"memory"}
 
 
 def private_imports(source: str) -> Iterator[tuple[int, str]]:
@@ -26,9 +27,6 @@ def private_imports(source: str) -> Iterator[tuple[int, str]]:
         for module in modules:
             if module.startswith("fetcher_engine.") and module not in PUBLIC:
                 yield node.lineno, module
-
-
-SUBMODULES = {path.stem for path in (ROOT / "engine" / "fetcher_engine").glob("*.py")} | {"memory"}
 
 
 def test_hosts_import_the_engines_public_names_only() -> None:

@@ -38,6 +38,7 @@ def test_the_scope_is_that_of_the_requested_tables(
     ("source_type", "own_schema", "tables", "expected"),
     [
         ("POSTGRESQL", "ops", ["runs"], ("ops",)),
+        ("POSTGRESQL", "Public", ["runs"], ("public",)),
         ("POSTGRESQL", "ops", ["OPS.runs", "PUBLIC.tx"], ("ops", "public")),
         ("POSTGRESQL", "ops", ["acct.inv"], ("acct",)),
         ("SQL_SERVER", "sales", ["o", "dbo.u"], ("dbo", "sales")),
