@@ -1,5 +1,6 @@
 """The README's examples run as they stand, and print what it says."""
 
+import os
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ def run(program: str, folder: Path, *arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program, *arguments],
         cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(README.parent)},
         capture_output=True,
         text=True,
         timeout=60,
