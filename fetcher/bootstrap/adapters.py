@@ -12,7 +12,7 @@ from fetcher.adapters.local.event_log import open_event_log
 from fetcher.adapters.local.work_queue import LocalWorkQueue
 from fetcher.adapters.memory.limiter import MemoryTestLimiter
 from fetcher.bootstrap.keys import key_ring
-from fetcher.bootstrap.stores import open_object_store, open_record_store
+from fetcher.bootstrap.stores import open_object_store, open_record_store, usable_spool
 from fetcher.crypto.credentials import CredentialCipher
 from fetcher.crypto.keys import KeyRing
 from fetcher.datasources.engines import SourceSettings, open_source_engines
@@ -79,8 +79,9 @@ async def open_adapters(settings: Settings, role: Role) -> AsyncIterator[Adapter
             objects = opened_objects.objects
             probes.append(opened_objects.probe)
         cipher = CredentialCipher(keys)
+        spool = await usable_spool(settings, folder) if role.works else None
         engines = await stack.enter_async_context(
-            open_source_engines(source_settings(settings, folder, cipher))
+            open_source_engines(source_settings(settings, folder, cipher), spool=spool)
         )
         yield Adapters(
             records=opened_records.records,

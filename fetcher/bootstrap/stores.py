@@ -1,13 +1,16 @@
-"""The record store and the object store that the settings name."""
+"""The record store, the object store and the spool that the settings name."""
 
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 
 from fetcher.adapters.local.data_folder import DataFolder
 from fetcher.adapters.local.object_folder import open_object_folder
+from fetcher.adapters.local.spool import FolderSpool
 from fetcher.adapters.mongo.records import open_mongo_records
 from fetcher.adapters.s3.location import S3Location
 from fetcher.adapters.s3.store import open_s3
@@ -90,3 +93,37 @@ async def open_object_store(
     )
     async with open_s3(location) as bucket:
         yield OpenObjects(objects=bucket, probe=bucket.probe())
+
+
+async def usable_spool(settings: Settings, folder: DataFolder | None) -> FolderSpool | None:
+    """The spool in ``SPOOL_DIR``, in the data folder, or in the system's temporary folder.
+
+    None where it is off, or where that last one cannot be written: without a spool a source ahead
+    of its turn waits. Raise StartRefused for a folder that was asked for.
+    """
+    if not settings.spools:
+        return None
+    named = settings.spool_dir.strip()
+    problem = ""
+    try:
+        spool = FolderSpool(spool_folder(named, folder))
+        await spool.check()
+    except FileNotFoundError:
+        problem = "there is no temporary folder"
+    except PortUnavailable as failure:
+        problem = str(failure)
+    else:
+        return spool
+    if named:
+        raise StartRefused([f"SPOOL_DIR: {problem}"])
+    if folder is not None:
+        raise StartRefused([f"FETCHER_DATA_DIR: {folder.spool.name}/: {problem}"])
+    log.warning("no_spool", why=problem, env_var="SPOOL_DIR")
+    return None
+
+
+def spool_folder(named: str, folder: DataFolder | None) -> Path:
+    """Raise FileNotFoundError where the system has no temporary folder, StartRefused for ours."""
+    if named:
+        return Path(named)
+    return folder.spool if folder is not None else Path(tempfile.gettempdir())

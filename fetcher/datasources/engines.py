@@ -13,7 +13,7 @@ from fetcher.datasources.registry import (
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.domain.connections import Connection
 from fetcher.domain.jobs import JobOptions, MappedFields
-from fetcher_engine import Engine
+from fetcher_engine import Engine, Spool
 
 __all__ = ["RequestEngines", "SourceSettings", "open_source_engines"]
 
@@ -21,8 +21,9 @@ __all__ = ["RequestEngines", "SourceSettings", "open_source_engines"]
 class RequestEngines:
     """Implements :class:`fetcher.ports.SourceEngines`."""
 
-    def __init__(self, settings: SourceSettings) -> None:
+    def __init__(self, settings: SourceSettings, *, spool: Spool | None = None) -> None:
         self._settings = settings
+        self._spool = spool
         self._sessions = SessionLimits()
         self._concurrency = TrioConcurrency()
 
@@ -39,6 +40,7 @@ class RequestEngines:
             connection_store=ResolvedConnectionStore(connections, scope),
             limits=self._settings.limits,
             concurrency=self._concurrency,
+            spool=self._spool,
         )
 
     def registry_for(
@@ -50,6 +52,8 @@ class RequestEngines:
 
 
 @asynccontextmanager
-async def open_source_engines(settings: SourceSettings) -> AsyncIterator[RequestEngines]:
+async def open_source_engines(
+    settings: SourceSettings, *, spool: Spool | None = None
+) -> AsyncIterator[RequestEngines]:
     """Nothing is opened before a source is used, and each session ends with its operation."""
-    yield RequestEngines(settings)
+    yield RequestEngines(settings, spool=spool)

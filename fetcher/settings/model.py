@@ -163,6 +163,7 @@ class Settings(BaseSettings):
     datasource_lock_timeout_sec: Annotated[float, Field(gt=0)] = 30.0
     datasource_query_timeout_sec: Annotated[float, Field(gt=0)] = 120.0
     fetcher_data_dir: Path = Path("fetcher-data")
+    spool_dir: str = ""
 
     allow_insecure_tls: Boolean = False
 
@@ -209,6 +210,11 @@ class Settings(BaseSettings):
         return (
             self.record_store_is_embedded or self.queue_is_embedded or self.object_store_is_embedded
         )
+
+    @property
+    def spools(self) -> bool:
+        """Whether a source ahead of its turn goes on to the disk. A folder ``off`` is ``./off``."""
+        return self.spool_dir.strip().lower() != "off"
 
     @property
     def events_exchange(self) -> str:

@@ -47,14 +47,15 @@ class DataFolder:
 
         Raises StartRefused when it cannot be.
         """
-        folder = self._path / "sources"
-        try:
-            folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
-        except OSError as error:
-            problem = f"FETCHER_DATA_DIR: {folder}: {os.strerror(error.errno or 0)}"
-        else:
-            return folder
-        raise StartRefused([problem])
+        return self._made("sources")
+
+    @property
+    def spool(self) -> Path:
+        """Where the spool's unnamed files lie unless ``SPOOL_DIR`` says otherwise; created.
+
+        Raises StartRefused when it cannot be.
+        """
+        return self._made("spool")
 
     def master_key(self) -> tuple[str, bool]:
         """The text of ``master.key`` and whether it was created just now (mode 0600, durably).
@@ -68,6 +69,16 @@ class DataFolder:
         key = generate_master_key()
         _create_durably(path, key)
         return key, True
+
+    def _made(self, name: str) -> Path:
+        folder = self._path / name
+        try:
+            folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
+        except OSError as error:
+            problem = f"FETCHER_DATA_DIR: {folder}: {os.strerror(error.errno or 0)}"
+        else:
+            return folder
+        raise StartRefused([problem])
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from fetcher.settings import Role, Settings
         ("dead-letters.jsonl", Path.mkdir),
         ("objects", Path.touch),
         ("sources", Path.touch),
+        ("spool", Path.touch),
         ("fetcher.db", Path.mkdir),
     ],
 )

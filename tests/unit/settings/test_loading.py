@@ -264,6 +264,14 @@ def test_a_key_prefix_may_name_folders(prefix: str) -> None:
     assert load(OBJECT_STORAGE_KEY_PREFIX=prefix).object_storage_key_prefix == prefix
 
 
+@pytest.mark.parametrize(
+    ("text", "spools"),
+    [("", True), ("off", False), (" OFF ", False), ("./off", True), ("/srv/spool", True)],
+)
+def test_the_spool_is_off_by_that_word_alone(text: str, spools: bool) -> None:
+    assert load(SPOOL_DIR=text).spools is spools
+
+
 def test_sqlite_sources_are_refused_in_saas_mode() -> None:
     environment = {**WORKER, "DEPLOYMENT_MODE": "saas", "DATASOURCE_SQLITE_DIR": "/srv/sources"}
     problems = refusals(environment, Role.WORKER)

@@ -134,6 +134,18 @@ async def test_without_unnamed_files_the_name_is_gone_before_a_byte_is_written(
     await file.aclose()
 
 
+async def test_more_than_was_allowed_is_refused_and_never_read(spool: FolderSpool) -> None:
+    file = await spool.open(TENANT, 10)
+    await file.append(b"12345678")
+    with pytest.raises(PortUnavailable, match=r"^the spool has taken all that it may$"):
+        await file.append(b"abc")
+    await file.append(b"90")
+    assert await drained(file, 10) == b"1234567890"
+    with pytest.raises(PortUnavailable):  # what was read makes no room
+        await file.append(b"x")
+    await file.aclose()
+
+
 async def test_closing_frees_the_descriptor_and_may_be_repeated(
     spool: FolderSpool, tmp_path: Path
 ) -> None:
