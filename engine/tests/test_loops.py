@@ -10,7 +10,7 @@ from .hosts import Host, host_of
 from .loops import AnyLoop, AsyncioLoop, RealLoop, every_loop, run
 
 RUNNERS = {"run_trampoline", "asyncio.run", "trio.run"}
-OF_THE_LOOPS_THEMSELVES = {"test_concurrency_port.py", "test_memory_ports.py", "test_loops.py"}
+OF_THE_LOOPS_THEMSELVES = {"test_sequential_concurrency.py", "test_memory_ports.py"}
 BESIDE_ANY_LOOP = {"test_construction.py"}
 """Ends before anything could be awaited."""
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 import pytest
 
 from fetcher_engine import Batch, EncodedBatch, ErrorCategory, Limits, StreamRequest
-from fetcher_engine.memory import MemorySource
+from fetcher_engine.memory import MemoryResultSink, MemorySource
 
 from .hosts import Host, direct_of, host_of
 from .loops import RealLoop, real_loops, run
@@ -109,6 +109,25 @@ def test_source_ahead_of_its_turn_reads_four_mebibytes_and_waits(loop: RealLoop)
     run(host.engine.execute_extraction(plan))
     # 15 fit below 4 MiB with their names and commas, one is in the step's hands
     assert reads["b"] in (16, 17)
+
+
+@pytest.mark.parametrize("stores", [False, True])
+def test_result_that_is_too_large_stops_the_sources_that_still_read(
+    loop: RealLoop, stores: bool
+) -> None:
+    """Spec 21.10: the error is the limit's, not that of the cancelled ones."""
+    sink = MemoryResultSink() if stores else None
+    big = {"t": [{"x": "y" * 1000}] * 600}
+    host = host_of({"a": big, "b": ROWS}, limits=Limits(max_result_bytes=500_000), result_sink=sink)
+    plan = planned(host)
+    host.sources["b"].before_batch = loop.hang
+    with refuses(
+        ErrorCategory.LIMIT_EXCEEDED, "extraction result exceeds the configured size limit"
+    ):
+        run(host.engine.execute_extraction(plan))
+    assert host.close_counts() == [1, 1]
+    assert host.executions.statuses == [RUNNING, FAILED]
+    assert sink is None or sink.stored_count == 0
 
 
 def test_source_that_hangs_while_another_fails_is_stopped(loop: RealLoop) -> None:
