@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from fetcher_engine.concurrency import Concurrency, Handoff, HandoffClosed
 from fetcher_engine.errors import EngineError, ErrorCategory
+from fetcher_engine.failures import Checkpoint
 from fetcher_engine.schema import SchemaSnapshot
 
 Key = tuple[str, str, str]
@@ -34,8 +35,11 @@ class DiscoveryFlights:
         self._concurrency = concurrency
         self._flights: dict[Key, _Flight] = {}
 
-    async def join(self, key: Key, discover: Discover) -> SchemaSnapshot:
-        """What ``discover`` returns or raises, here or in the caller that is ahead."""
+    async def join(self, key: Key, discover: Discover, checkpoint: Checkpoint) -> SchemaSnapshot:
+        """What ``discover`` returns or raises, here or in the caller that is ahead.
+
+        Whoever has waited raises its own deadline or cancellation first.
+        """
         while (flight := self._flights.get(key)) is not None:
             # nothing is ever sent: that it closes is the message, which needs no await to tell
             landed = self._handoff()
@@ -44,6 +48,7 @@ class DiscoveryFlights:
             flight.waiting.append(landed)
             with suppress(HandoffClosed):
                 await landed.receive()
+            await checkpoint()
             if isinstance(flight.answer, EngineError):
                 raise copy(flight.answer)
             if flight.answer is not None:

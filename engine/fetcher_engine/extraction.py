@@ -167,7 +167,7 @@ class ExtractionPlan:
     """A request that was found to fit its sources; free of secrets, independent of the request.
 
     Equal requests give equal plans. A host may set ``request_id`` and ``mode`` on a copy before it
-    executes (``dataclasses.replace``).
+    executes (``dataclasses.replace``). Raise ``validation`` for a mode that is none.
     """
 
     tenant_id: str
@@ -180,6 +180,9 @@ class ExtractionPlan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(self.steps))
         object.__setattr__(self, "metadata", _frozen(self.metadata))
+        if self.mode not in frozenset(ExecutionMode):
+            raise EngineError(ErrorCategory.VALIDATION, "extraction plan is invalid")
+        object.__setattr__(self, "mode", ExecutionMode(self.mode))
 
     def to_public_dict(self) -> dict[str, object]:
         """The JSON projection, for a host that keeps plans."""

@@ -1,7 +1,7 @@
 """The shape that every operation has: a span around it, and only EngineErrors out of it."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, suppress
 from typing import TypeVar
 
 from fetcher_engine.concurrency import DeadlineExceeded
@@ -10,6 +10,7 @@ from fetcher_engine.failures import timed_out
 from fetcher_engine.ports import Observability
 
 T = TypeVar("T")
+Span = AbstractContextManager[object]
 
 
 class Spans:
@@ -29,24 +30,46 @@ class Spans:
 
         Its EngineErrors leave without cause and context, which might hold a driver's text; a
         deadline becomes ``timeout``; any other Exception ``internal``, unless it may pass. The
-        loop's cancellation goes through.
+        loop's cancellation goes through. What a span raises or returns decides nothing.
         """
-        failure: EngineError
-        with self._span(name):
-            try:
-                return await body()
-            except EngineError as error:
-                failure = error
-            except DeadlineExceeded:
-                failure = timed_out()
-            except Exception:
-                if passes_foreign_errors:
-                    raise
-                failure = EngineError(ErrorCategory.INTERNAL, "unexpected engine failure")
-            failure.__cause__ = failure.__context__ = None
-            raise failure
+        span = self._started(name)
+        passing: Exception | None = None
+        try:
+            result = await body()
+        except EngineError as error:
+            failure = error
+        except DeadlineExceeded:
+            failure = timed_out()
+        except Exception as error:  # noqa: BLE001 - nothing foreign leaves (spec 19.7)
+            passing = error if passes_foreign_errors else None
+            failure = EngineError(ErrorCategory.INTERNAL, "unexpected engine failure")
+        except BaseException as ending:
+            _end(span, ending)
+            raise
+        else:
+            _end(span, None)
+            return result
+        failure.__cause__ = failure.__context__ = None
+        _end(span, failure)
+        raise passing or failure
 
-    def _span(self, name: str) -> AbstractContextManager[object]:
-        return (
-            nullcontext() if self._observability is None else self._observability.start_span(name)
+    def _started(self, name: str) -> Span | None:
+        if self._observability is None:
+            return None
+        # a host whose telemetry is broken still wants its data
+        with suppress(Exception):
+            span = self._observability.start_span(name)
+            span.__enter__()
+            return span
+        return None
+
+
+def _end(span: Span | None, ending: BaseException | None) -> None:
+    if span is None:
+        return
+    with suppress(Exception):
+        span.__exit__(
+            None if ending is None else type(ending),
+            ending,
+            None if ending is None else ending.__traceback__,
         )

@@ -68,7 +68,7 @@ class SchemaResolver:
             return snapshot
 
         flight = tenant.tenant_id, descriptor.config_name, key
-        return await self._flights.join(flight, discover_and_remember)
+        return await self._flights.join(flight, discover_and_remember, self._checkpoint)
 
     async def discover(self, descriptor: ConnectionDescriptor) -> SchemaSnapshot:
         """Ask the source; neither reads nor writes the cache."""

@@ -18,10 +18,13 @@ from fetcher_engine import (
     check_port,
 )
 from fetcher_engine.memory import (
+    MemoryConnectionIdStore,
     MemoryConnectionStore,
     MemoryExecutionStore,
     MemoryRegistry,
+    MemoryResultSink,
     MemorySchemaCache,
+    MemorySpool,
     run_trampoline,
 )
 
@@ -84,6 +87,9 @@ def test_registry_that_is_none_is_refused(registry: Any) -> None:
         ("active_execution_checker", "active execution checker"),
         ("concurrency", "concurrency"),
         ("observability", "observability"),
+        ("result_sink", "result sink"),
+        ("spool", "spool"),
+        ("row_encoding", "row encoding"),
     ],
 )
 def test_optional_port_that_is_broken_is_refused_and_none_is_absent(
@@ -138,7 +144,39 @@ def test_memory_ports_are_ports() -> None:
         connection_store=MemoryConnectionStore(),
         schema_cache=MemorySchemaCache(),
         execution_store=MemoryExecutionStore(),
+        result_sink=MemoryResultSink(),
+        spool=MemorySpool(),
     )
+
+
+@pytest.mark.parametrize("option", ["limits", "request_ceilings"])
+def test_other_object_in_the_place_of_limits_is_refused(option: str) -> None:
+    label = option.replace("_", " ")
+    given: dict[str, Any] = {option: {"timeout": 5}}
+    with refuses(VALIDATION, f"{label} is invalid"):
+        Engine(MemoryRegistry(), **given)
+
+
+def test_clock_that_cannot_be_called_is_refused() -> None:
+    with refuses(VALIDATION, "clock is invalid"):
+        Engine(MemoryRegistry(), now=0)  # type: ignore[arg-type]  # the point of the test
+
+
+@pytest.mark.parametrize("broken", ["list", "delete_by_id"])
+def test_store_that_keeps_connections_wrongly_is_refused_at_once(broken: str) -> None:
+    store: Any = MemoryConnectionIdStore()
+    setattr(store, broken, lambda *_: None)
+    with refuses(VALIDATION, "connection store is invalid"):
+        Engine(MemoryRegistry(), connection_store=store)
+
+
+def test_store_that_lacks_a_method_of_an_extension_does_not_offer_it() -> None:
+    store: Any = MemoryConnectionIdStore()
+    store.list_paged = None
+    engine = Engine(MemoryRegistry(), connection_store=store)
+    with refuses(VALIDATION, "connection store is not configured"):
+        run_trampoline(engine.connections_by_id.get(TenantContext("t1"), "7"))
+    assert run_trampoline(engine.connections.list(TenantContext("t1"))) == ()
 
 
 @pytest.mark.parametrize("given", [None, Limits()])

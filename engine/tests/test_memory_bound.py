@@ -1,7 +1,10 @@
 """No point of the pipeline holds the result (design section 4, step 5)."""
 
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -57,3 +60,22 @@ def test_memory_stays_flat(loop_class: type, batches: object) -> None:
     assert written > 48 * MIB
     # up to six hand-offs of 4 MiB, and what four steps have in their hands
     assert peaks[0] < (2 * MIB if loop.concurrency is None else 6 * 4 * MIB + 4 * MIB)
+
+
+@pytest.mark.parametrize("mode", ["stream", "store"])
+@pytest.mark.parametrize("loop_name", ["trampoline", "asyncio", "trio"])
+def test_a_result_of_a_gibibyte_needs_no_more_than_one_of_64_mebibytes(
+    mode: str, loop_name: str
+) -> None:
+    growth = {}
+    for mebibytes in (64, 1024):
+        command = [sys.executable, "-m", "tests.flat_memory", mode, loop_name, str(mebibytes)]
+        engine = Path(__file__).parents[1]
+        done = subprocess.run(
+            command, cwd=engine, capture_output=True, text=True, timeout=300, check=True
+        )
+        growth[mebibytes], size = map(int, done.stdout.split())
+        assert size >= mebibytes - 4
+    # three hand-offs of 4 MiB, what four steps and the writer hold, and the allocator's own
+    assert growth[1024] <= 40
+    assert growth[1024] - growth[64] <= 8

@@ -13,6 +13,7 @@ from fetcher_engine.memory import (
     MemorySource,
 )
 
+from .hosts import host_of
 from .keepers import OPERATIONS, RECORD, REQUEST, T1, UNAVAILABLE, Keeper, a_connection
 from .loops import concurrency_of_the_round, every_loop, run
 from .refusals import leaky, refuses
@@ -115,3 +116,58 @@ def test_span_of_a_success_ends_without_a_category() -> None:
         ("engine.connection.authorize_access", ""),
         ("engine.connection.check_active_executions", ""),
     ]
+
+
+class BrokenSpan:
+    """Fails where it is told to, and swallows whatever ends it."""
+
+    def __init__(self, fault: str) -> None:
+        self._fault = fault
+
+    def start_span(self, operation: str) -> AbstractContextManager[object]:
+        if self._fault == "start":
+            raise leaky()
+        return self
+
+    def __enter__(self) -> object:
+        if self._fault == "enter":
+            raise leaky()
+        return self
+
+    def __exit__(self, *ending: object) -> bool:
+        if self._fault == "exit":
+            raise leaky()
+        return True
+
+
+@pytest.mark.parametrize("fault", ["start", "enter", "exit", "swallow"])
+def test_span_that_fails_or_swallows_decides_nothing(fault: str) -> None:
+    host = host_of({"a": {"t": [{"x": 1}]}}, observability=BrokenSpan(fault))
+    plan = run(host.plan_all())
+    assert run(host.engine.execute_extraction(plan)).document == b'{"a":{"t":[{"x":1}]}}'
+    host.sources["a"].query_error = leaky()
+    with refuses(UNAVAILABLE, "failed to query datasource"):
+        run(host.engine.execute_extraction(plan))
+
+
+def test_span_never_sees_a_foreign_exception() -> None:
+    seen: list[object] = []
+
+    class Watching:
+        def start_span(self, operation: str) -> AbstractContextManager[object]:
+            return self
+
+        def __enter__(self) -> object:
+            return self
+
+        def __exit__(self, kind: object, error: object, trace: object) -> None:
+            seen.append(error)
+
+    class Failing:
+        async def has_active_executions(self, tenant: object, config_name: str) -> bool:
+            raise leaky()
+
+    host = host_of({}, observability=Watching(), active_execution_checker=Failing())
+    with pytest.raises(RuntimeError):
+        run(host.engine.connections.check_active_executions(T1, "a"))
+    assert [str(error) for error in seen] == ["engine: [internal] unexpected engine failure"]
