@@ -25,9 +25,9 @@ from fetcher_engine.memory import (
     MemoryResultSink,
     MemorySchemaCache,
     MemorySpool,
-    run_trampoline,
 )
 
+from .loops import concurrency_of_the_round, every_loop, run
 from .refusals import refuses
 
 VALIDATION = ErrorCategory.VALIDATION
@@ -170,13 +170,16 @@ def test_store_that_keeps_connections_wrongly_is_refused_at_once(broken: str) ->
         Engine(MemoryRegistry(), connection_store=store)
 
 
+@every_loop
 def test_store_that_lacks_a_method_of_an_extension_does_not_offer_it() -> None:
     store: Any = MemoryConnectionIdStore()
     store.list_paged = None
-    engine = Engine(MemoryRegistry(), connection_store=store)
+    engine = Engine(
+        MemoryRegistry(), connection_store=store, concurrency=concurrency_of_the_round()
+    )
     with refuses(VALIDATION, "connection store is not configured"):
-        run_trampoline(engine.connections_by_id.get(TenantContext("t1"), "7"))
-    assert run_trampoline(engine.connections.list(TenantContext("t1"))) == ()
+        run(engine.connections_by_id.get(TenantContext("t1"), "7"))
+    assert run(engine.connections.list(TenantContext("t1"))) == ()
 
 
 @pytest.mark.parametrize("given", [None, Limits()])
@@ -194,23 +197,27 @@ def test_hard_limits_alone_are_kept_over_defaults() -> None:
     assert (limits.max_datasources, dict(limits.connector_hard_limits)) == (10, {"X": 5})
 
 
+@every_loop
 def test_store_is_missed_before_the_tenant_is_judged() -> None:
-    engine = Engine(MemoryRegistry())
+    engine = Engine(MemoryRegistry(), concurrency=concurrency_of_the_round())
     with refuses(VALIDATION, "connection store is not configured"):
-        run_trampoline(engine.test_connection(TenantContext(""), "c"))
+        run(engine.test_connection(TenantContext(""), "c"))
     new = ConnectionInput(config_name="c", type="T")
     with refuses(VALIDATION, "connection store is not configured"):
-        run_trampoline(engine.connections.create(TenantContext("t1"), new))
+        run(engine.connections.create(TenantContext("t1"), new))
 
 
+@every_loop
 def test_store_that_only_finds_serves_sources_but_keeps_no_connections() -> None:
     class Finder:
         async def find_connection(self, tenant: TenantContext, config_name: str) -> None: ...
 
-    engine = Engine(MemoryRegistry(), connection_store=Finder())
+    engine = Engine(
+        MemoryRegistry(), connection_store=Finder(), concurrency=concurrency_of_the_round()
+    )
     with refuses(ErrorCategory.NOT_FOUND, "connection not found"):
-        run_trampoline(engine.test_connection(TenantContext("t1"), "c"))
+        run(engine.test_connection(TenantContext("t1"), "c"))
     with refuses(VALIDATION, "connection store is not configured"):
-        run_trampoline(engine.connections.list(TenantContext("t1")))
+        run(engine.connections.list(TenantContext("t1")))
     with refuses(VALIDATION, "connection store is not configured"):
-        run_trampoline(engine.connections_by_id.get(TenantContext("t1"), "7"))
+        run(engine.connections_by_id.get(TenantContext("t1"), "7"))

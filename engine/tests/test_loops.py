@@ -11,8 +11,6 @@ from .loops import AnyLoop, AsyncioLoop, RealLoop, every_loop, run
 
 RUNNERS = {"run_trampoline", "asyncio.run", "trio.run"}
 OF_THE_LOOPS_THEMSELVES = {"test_sequential_concurrency.py", "test_memory_ports.py"}
-BESIDE_ANY_LOOP = {"test_construction.py"}
-"""Ends before anything could be awaited."""
 
 
 def runs_by_itself(path: Path) -> bool:
@@ -23,7 +21,7 @@ def runs_by_itself(path: Path) -> bool:
 
 def test_only_tests_of_the_loops_choose_one() -> None:
     modules = [p for p in Path(__file__).parent.glob("test_*.py") if runs_by_itself(p)]
-    assert {p.name for p in modules} <= OF_THE_LOOPS_THEMSELVES | BESIDE_ANY_LOOP
+    assert {p.name for p in modules} <= OF_THE_LOOPS_THEMSELVES
 
 
 def test_run_without_a_round_is_refused() -> None:
