@@ -18,6 +18,9 @@ _FIRST_SLICE_ROWS = 32
 _MAX_SLICE_ROWS = 256
 """Rows that are encoded together at most, however small they are."""
 
+_MAX_REFUSALS = 5
+"""After so many in a row, one slice in 32 is still offered to the host's encoding."""
+
 
 class RowEncoder:
     """Encodes the rows of one table: by the host's encoding where there is one, or its own way.
@@ -30,6 +33,8 @@ class RowEncoder:
         self._source = source
         self._encoding = encoding
         self._slice_rows = _FIRST_SLICE_ROWS
+        self._refusals = 0
+        self._not_offered = 0
 
     def encode(self, rows: Sequence[Mapping[str, object]]) -> Iterator[tuple[bytes, int]]:
         """Pieces of comma-joined objects, each with its count of rows.
@@ -57,11 +62,20 @@ class RowEncoder:
     def _by_host(self, rows: Sequence[Mapping[str, object]]) -> bytes | None:
         if self._encoding is None:
             return None
+        if self._not_offered > 0:
+            self._not_offered -= 1
+            return None
         try:
             data = self._encoding.encode(rows)
         except Exception:  # noqa: BLE001 - the port's contract: the Engine's own way says what is wrong
-            return None
-        return data if isinstance(data, bytes) and data else None
+            data = None
+        if isinstance(data, bytes) and data:
+            self._refusals = 0
+            return data
+        # rows that are refused are likely to be followed by others
+        self._refusals = min(self._refusals + 1, _MAX_REFUSALS)
+        self._not_offered = 2**self._refusals - 1
+        return None
 
     def _by_engine(self, rows: Sequence[Mapping[str, object]]) -> Iterator[tuple[bytes, int]]:
         try:

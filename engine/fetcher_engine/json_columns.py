@@ -69,7 +69,7 @@ def encode_rows(rows: Sequence[Mapping[str, object]]) -> Sequence[str] | None:
 def _encode_sparse(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> Sequence[str]:
     nothing: dict[str, Any] = dict.fromkeys(names, _ABSENT)
     columns = list(zip(*map(dict.values, map(nothing.__or__, rows)), strict=True))
-    is_first_everywhere = _ABSENT not in columns[0]
+    is_first_everywhere = _Absent not in set(map(type, columns[0]))
     comma = "{" if is_first_everywhere else ","
     parts: list[Iterable[str]] = []
     for name, values in zip(names, columns, strict=True):
@@ -112,8 +112,12 @@ def _sparse_members(lead: str, values: Sequence[Any]) -> tuple[Iterable[str], ..
         return (list(map(members.__getitem__, values)),)
     if kinds == {int}:
         return (["" if v is _ABSENT else f"{lead}{v}" for v in values],)
-    if kinds == {str}:
-        return (["" if v is _ABSENT else lead + encode_text(v) for v in values],)
+    kinds.discard(_NOTHING)
+    encode = _PLAIN.get(kinds.pop()) if len(kinds) == 1 else None
+    if encode is not None:
+        null = f"{lead}null"
+        texts = ["" if v is _ABSENT else null if v is None else lead + encode(v) for v in values]
+        return (texts,)
     before, texts, after = encode_column([v for v in values if v is not _ABSENT], depth=0)
     lead += before
     text = iter(texts)
@@ -140,7 +144,7 @@ def _encode_kind(kind: type, values: Sequence[Any], depth: int) -> Column:
         if kind is dict:
             return "", _encode_dicts(values, depth), ""
         if kind is list or kind is tuple:
-            return "", _encode_arrays(values, depth), ""
+            return _encode_arrays(values, depth)
     return "", [encode_other(value, depth) for value in values], ""
 
 
@@ -180,21 +184,24 @@ def _encode_shape(
     return [encode_other(value, depth) for value in values]
 
 
-def _encode_arrays(values: Sequence[Sequence[Any]], depth: int) -> Sequence[str]:
+def _encode_arrays(values: Sequence[Sequence[Any]], depth: int) -> Column:
     sizes = list(map(len, values))
     if not 0 < sum(sizes) <= _MAX_ITEMS:
-        return [encode_other(value, depth) for value in values]
+        return "", [encode_other(value, depth) for value in values], ""
     before, texts, after = encode_column(list(chain.from_iterable(values)), depth + 1)
     between = f"{after},{before}"
+    if len(set(sizes)) == 1:
+        arrays = zip(*[iter(texts)] * sizes[0], strict=True)
+        return f"[{before}", list(map(between.join, arrays)), f"{after}]"
     places = pairwise(accumulate(sizes, initial=0))
-    return [
-        f"[{before}{between.join(texts[at:end])}{after}]" if at < end else "[]"
-        for at, end in places
+    joined = [
+        f"{before}{between.join(texts[at:end])}{after}" if at < end else "" for at, end in places
     ]
+    return "[", joined, "]"
 
 
 def _ints(values: Sequence[int]) -> Column:
-    return "", list(map(int.__repr__, values)), ""
+    return "", [f"{value}" for value in values], ""  # quicker than a call of repr()
 
 
 def _floats(values: Sequence[float]) -> Column:

@@ -173,6 +173,19 @@ def test_values_beyond_a_hosts_encoder_are_not_changed(value: object) -> None:
     assert pieces_of(rows, Orjson()) == [(f'{{"a":{encode_value(value)}}}'.encode(), 1)]
 
 
+def test_after_refusals_fewer_slices_are_offered_until_one_is_taken() -> None:
+    encoding = Answering(None)
+    rows = [{"a": n} for n in range(32 + 256 * 200)]
+    encoder = RowEncoder(source="s", table="t", encoding=encoding)
+    assert b",".join(data for data, _ in encoder.encode(rows)) == joined(pieces_of(rows))
+    firsts = [offered[0]["a"] for offered in encoding.offered]
+    slices = [0] + [32 + 256 * (at - 1) for at in (2, 6, 14, 30, 62, 94, 126, 158, 190)]
+    assert firsts == slices
+    encoding.answer, encoding.offered = Orjson().encode, []
+    assert b",".join(data for data, _ in encoder.encode(rows)) == joined(pieces_of(rows))
+    assert len(encoding.offered) == 180
+
+
 def test_no_rows_are_not_offered() -> None:
     encoding = Answering(b"{}")
     assert pieces_of([], encoding) == []
