@@ -10,6 +10,7 @@ from fetcher.datasources.registry import (
     SourceRegistry,
     SourceSettings,
 )
+from fetcher.datasources.row_encoding import OrjsonRowEncoding
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.domain.connections import Connection
 from fetcher.domain.jobs import JobOptions, MappedFields
@@ -41,6 +42,7 @@ class RequestEngines:
             limits=self._settings.limits,
             concurrency=self._concurrency,
             spool=self._spool,
+            row_encoding=OrjsonRowEncoding(),
         )
 
     def registry_for(
