@@ -1,6 +1,7 @@
 """``make bench``: every figure as a JSON line, beside its peer from the same run."""
 
-from benchmarks import postgresql
+from benchmarks import encoder, postgresql
 
 if __name__ == "__main__":
+    encoder.main()
     postgresql.main()
