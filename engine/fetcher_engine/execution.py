@@ -12,7 +12,7 @@ from fetcher_engine.document import DocumentFormat
 from fetcher_engine.errors import EngineError, ErrorCategory
 from fetcher_engine.execution_states import ExecutionStates
 from fetcher_engine.extraction import ExtractionPlan
-from fetcher_engine.failures import Checkpoint, timed_out
+from fetcher_engine.failures import Checkpoint, timed_out, unexpected
 from fetcher_engine.limits import Limits
 from fetcher_engine.lines import LineFormat
 from fetcher_engine.ports import ResultSink
@@ -128,7 +128,7 @@ class Execution:
         except DeadlineExceeded:
             failure = timed_out()
         except Exception:  # noqa: BLE001 - nothing foreign leaves (spec 19.7)
-            failure = EngineError(ErrorCategory.INTERNAL, "unexpected engine failure")
+            failure = unexpected()
         except GeneratorExit:
             # the coroutine is being thrown away: nothing may be awaited any more
             raise

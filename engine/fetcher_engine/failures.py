@@ -1,11 +1,13 @@
 """Where foreign exceptions become the Engine's own (spec 3.3, 3.4, 10.7).
 
 Nothing of the original is kept: no text, cause or context. What crosses are a connector's safe
-words, and the original exception of a store or of the host's ``write`` behind ``unwrap()``.
+words, and behind ``unwrap()`` the original exception of a store or of the host's ``write``, and the
+cause that a connector gave to its own ``connect``.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from enum import Enum
 from types import MappingProxyType
 from typing import TypeVar
@@ -40,10 +42,19 @@ class Checkpoint:
         self._cancel = cancel
 
     async def __call__(self) -> None:
-        """Raise ``canceled``, DeadlineExceeded or the loop's own cancellation, if there is one."""
-        if self._cancel is not None and self._cancel.is_cancelled():
+        """Raise ``canceled``, DeadlineExceeded or the loop's own cancellation, if there is one.
+
+        A signal that fails ends the operation too, as ``internal``.
+        """
+        if self._cancel is not None and _is_cancelled(self._cancel):
             raise EngineError(ErrorCategory.CANCELED, "execution canceled")
         await self._concurrency.checkpoint()
+
+
+def _is_cancelled(signal: CancelSignal) -> bool:
+    with suppress(Exception):
+        return bool(signal.is_cancelled())
+    raise unexpected()
 
 
 async def from_source(
@@ -58,12 +69,15 @@ async def from_source(
 
     ``asked`` are the fields that the caller named, by table: a failure names no others.
     """
-    failure: Exception
+    failure: BaseException
     try:
         return await call()
     except Exception as error:  # noqa: BLE001 - the boundary to drivers, which raise anything
         failure = _translated(error, phase, source, asked)
-    await checkpoint()
+    except BaseExceptionGroup as group:
+        failure = loops_own(group) or _opaque(phase, source)
+    if isinstance(failure, Exception):
+        await checkpoint()
     raise failure
 
 
@@ -84,6 +98,38 @@ def not_persisted(error: BaseException | None = None) -> EngineError:
     return EngineError(ErrorCategory.UNAVAILABLE, text, error)
 
 
+def loops_own(ending: BaseException) -> BaseException | None:
+    """What of an ending is the loop's cancellation or an exit, without what led to it.
+
+    A connector's nursery may put its own exceptions beside a cancellation; the host's scope would
+    take the cancellation out of such a group and let the rest go on. None where only such are left.
+    """
+    leaves = list(_leaves(ending))
+    for leaf in leaves:
+        forget_origin(leaf)
+    return BaseExceptionGroup("", leaves) if len(leaves) > 1 else next(iter(leaves), None)
+
+
+def forget_origin(error: BaseException) -> None:
+    """Let go of what an exception carries beside itself: cause, context and notes."""
+    error.__cause__ = error.__context__ = None
+    if hasattr(error, "__notes__"):
+        del error.__notes__
+
+
+def _leaves(ending: BaseException) -> Iterator[BaseException]:
+    if isinstance(ending, BaseExceptionGroup):
+        for part in ending.exceptions:
+            yield from _leaves(part)
+    elif not isinstance(ending, Exception):
+        yield ending
+
+
+def unexpected() -> EngineError:
+    """For what no port should do and no rule foresees."""
+    return EngineError(ErrorCategory.INTERNAL, "unexpected engine failure")
+
+
 def timed_out() -> EngineError:
     return EngineError(ErrorCategory.TIMEOUT, "execution exceeded its deadline")
 
@@ -93,47 +139,84 @@ def unknown_connection() -> EngineError:
     return EngineError(ErrorCategory.NOT_FOUND, "connection not found")
 
 
+def unknown_type(datasource_type: str, source: str | None = None) -> EngineError:
+    """For a type without a factory. It may be anything somebody stored: shown, at no length."""
+    shown = "".join(filter(str.isprintable, datasource_type))[:64]
+    text = f"no connector registered for datasource type {shown}"
+    return EngineError(ErrorCategory.NOT_FOUND, text, source=source)
+
+
 def unknown_datasource() -> EngineError:
     """For extractions. It names no source: whether another tenant has the name stays unknown."""
     text = "extraction references an unknown datasource connection"
     return EngineError(ErrorCategory.NOT_FOUND, text)
 
 
+def asked_names(
+    table: object, column: object, asked: Mapping[str, Collection[str]]
+) -> tuple[str | None, str | None]:
+    """The names of a failure as far as the caller named them itself."""
+    if not isinstance(table, str) or table not in asked:
+        return None, None
+    if not isinstance(column, str) or not _is_asked(column, asked[table]):
+        return table, None
+    return table, column
+
+
 def _translated(
     error: Exception, phase: Phase, source: str, asked: Mapping[str, Collection[str]]
 ) -> Exception:
-    if isinstance(error, DeadlineExceeded) or _holds_only_deadlines(error):
-        return DeadlineExceeded()
-    if isinstance(error, EngineError) and error.category is ErrorCategory.CONNECT:
-        return error
+    # a connector's own subclass may lack the attributes, or raise when it is asked for them
+    with suppress(Exception):
+        if isinstance(error, DeadlineExceeded) or _holds_only_deadlines(error):
+            return DeadlineExceeded()
+        if isinstance(error, SourceFailure):
+            category, text = _judged(error, phase)
+            return _worded(EngineError(category, text, source=source), error, asked)
+        if isinstance(error, EngineError) and error.category is ErrorCategory.CONNECT:
+            cause = error.unwrap()
+            return _worded(
+                EngineError(ErrorCategory.CONNECT, _CONNECT_TEXT, cause, source=source),
+                error,
+                asked,
+            )
+    return _opaque(phase, source)
+
+
+def _opaque(phase: Phase, source: str) -> EngineError:
     connecting = phase is Phase.CONNECT
-    if not isinstance(error, SourceFailure):
-        category = ErrorCategory.CONNECT if connecting else ErrorCategory.UNAVAILABLE
-        return EngineError(category, phase.value, source=source)
-    if connecting or error.stage in _CONNECT_STAGES:
-        category, text = ErrorCategory.CONNECT, _CONNECT_TEXT
-    elif error.reason in _INVALID_FILTER_REASONS:
-        category, text = ErrorCategory.VALIDATION, "extraction request has an invalid filter"
-    elif error.reason == "timeout":
-        category, text = ErrorCategory.TIMEOUT, phase.value
-    else:
-        category, text = ErrorCategory.UNAVAILABLE, phase.value
-    table = error.table if error.table in asked else None
-    named = table is not None and _is_asked(error.column, asked[table])
-    return EngineError(
-        category,
-        text,
-        source=source,
-        stage=Stage(error.stage) if error.stage in frozenset(Stage) else None,
-        reason=error.reason if _SAFE_REASON.fullmatch(str(error.reason)) else "unknown",
-        table=table,
-        column=error.column if named else None,
-    )
+    category = ErrorCategory.CONNECT if connecting else ErrorCategory.UNAVAILABLE
+    return EngineError(category, phase.value, source=source)
 
 
-def _is_asked(column: str | None, fields: Collection[str]) -> bool:
+def _judged(error: SourceFailure, phase: Phase) -> tuple[ErrorCategory, str]:
+    if phase is Phase.CONNECT or error.stage in _CONNECT_STAGES:
+        return ErrorCategory.CONNECT, _CONNECT_TEXT
+    if error.reason in _INVALID_FILTER_REASONS:
+        return ErrorCategory.VALIDATION, "extraction request has an invalid filter"
+    if error.reason == "timeout":
+        return ErrorCategory.TIMEOUT, phase.value
+    return ErrorCategory.UNAVAILABLE, phase.value
+
+
+def _worded(
+    failure: EngineError,
+    error: SourceFailure | EngineError,
+    asked: Mapping[str, Collection[str]],
+) -> EngineError:
+    """The failure with those of a connector's words that are safe."""
+    stage, reason = error.stage, error.reason
+    failure.stage = next((each for each in Stage if each == stage), None)
+    if reason is not None:
+        is_safe = type(reason) is str and _SAFE_REASON.fullmatch(reason)
+        failure.reason = reason if is_safe else "unknown"
+    failure.table, failure.column = asked_names(error.table, error.column, asked)
+    return failure
+
+
+def _is_asked(column: str, fields: Collection[str]) -> bool:
     """Whether a column is a field asked for, a part of one, or a filtered field."""
-    return column is not None and any(
+    return any(
         field in ("*", column) or field.startswith(f"{column}.") or column.startswith(f"{field}.")
         for field in fields
     )

@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager, suppress
 from typing import TypeVar
 
 from fetcher_engine.concurrency import DeadlineExceeded
-from fetcher_engine.errors import EngineError, ErrorCategory
-from fetcher_engine.failures import timed_out
+from fetcher_engine.errors import EngineError
+from fetcher_engine.failures import forget_origin, loops_own, timed_out, unexpected
 from fetcher_engine.ports import Observability
 
 T = TypeVar("T")
@@ -28,12 +28,14 @@ class Spans:
     ) -> T:
         """What the body returns.
 
-        Its EngineErrors leave without cause and context, which might hold a driver's text; a
+        Its EngineErrors leave without cause, context and notes, which might hold a driver's text; a
         deadline becomes ``timeout``; any other Exception ``internal``, unless it may pass. The
-        loop's cancellation goes through. What a span raises or returns decides nothing.
+        loop's cancellation goes through, without what led to it. What a span raises or returns
+        decides nothing.
         """
         span = self._started(name)
         passing: Exception | None = None
+        failure: BaseException
         try:
             result = await body()
         except EngineError as error:
@@ -42,14 +44,13 @@ class Spans:
             failure = timed_out()
         except Exception as error:  # noqa: BLE001 - nothing foreign leaves (spec 19.7)
             passing = error if passes_foreign_errors else None
-            failure = EngineError(ErrorCategory.INTERNAL, "unexpected engine failure")
-        except BaseException as ending:
-            _end(span, ending)
-            raise
+            failure = unexpected()
+        except BaseException as ending:  # noqa: BLE001 - it goes on, below
+            failure = loops_own(ending) or unexpected()
         else:
             _end(span, None)
             return result
-        failure.__cause__ = failure.__context__ = None
+        forget_origin(failure)
         _end(span, failure)
         raise passing or failure
 

@@ -113,11 +113,22 @@ def test_foreign_exception_is_replaced_by_the_fixed_text(phase: Phase) -> None:
     assert error.unwrap() is None
 
 
-def test_engine_error_of_a_connector_passes_only_as_connect() -> None:
-    own = EngineError(CONNECT, "failed to connect to datasource", reason="private_host")
-    assert fail_in(Phase.DISCOVER, own) is own
-    other = EngineError(ErrorCategory.FORBIDDEN, SENTINEL)
-    assert fail_in(Phase.DISCOVER, other).category is UNAVAILABLE
+@pytest.mark.parametrize("phase", list(Phase))
+def test_connect_of_a_connector_keeps_its_category_cause_and_safe_words(phase: Phase) -> None:
+    """Spec 3.4 lets it pass unchanged; its text is as little to be trusted as any driver's."""
+    unsafe = leaky(ValueError)
+    own = EngineError(
+        CONNECT, SENTINEL, unsafe, source=SENTINEL, reason="private_host", table=SENTINEL
+    )
+    error = fail_in(phase, own)
+    assert (error.category, error.message) == (CONNECT, "failed to connect to datasource")
+    assert (error.source, error.reason, error.table) == ("shop", "private_host", None)
+    assert error.unwrap() is unsafe
+
+
+def test_other_engine_error_of_a_connector_is_as_foreign_as_any() -> None:
+    error = fail_in(Phase.DISCOVER, EngineError(ErrorCategory.FORBIDDEN, SENTINEL))
+    assert (error.category, error.message) == (UNAVAILABLE, "failed to discover datasource schema")
 
 
 def test_group_of_deadlines_is_a_deadline_and_any_other_group_is_opaque() -> None:
