@@ -54,12 +54,13 @@ class ConnectionRules:
         if self.protector is None:
             text = "credential protector is not configured"
             raise EngineError(ErrorCategory.VALIDATION, text)
-        try:
-            return await self.protector.protect(tenant, password.reveal().encode())
-        except Exception:  # noqa: BLE001 - a key service's error may quote the password
-            text = "failed to protect connection credential"
-            failure = EngineError(ErrorCategory.UNAVAILABLE, text)
-        raise failure
+        # a key service's error may quote the password; an answer that is none would lose it
+        with suppress(Exception):
+            credential: object = await self.protector.protect(tenant, password.reveal().encode())
+            if isinstance(credential, ProtectedCredential):
+                return credential
+        text = "failed to protect connection credential"
+        raise EngineError(ErrorCategory.UNAVAILABLE, text)
 
     async def require_idle(self, tenant: TenantContext, config_name: str) -> None:
         """Raise ``conflict`` while executions use the connection, and the checker's own errors."""

@@ -87,7 +87,7 @@ class Planner:
     ) -> None:
         for name in sorted(request.mapped_fields):
             empty = sorted(t for t, fields in request.mapped_fields[name].items() if not fields)
-            if empty and self._sources.factory(descriptors[name]).requires_fields:
+            if empty and self._sources.requires_fields(descriptors[name]):
                 raise EngineError(
                     ErrorCategory.VALIDATION,
                     "extraction table selects no fields",

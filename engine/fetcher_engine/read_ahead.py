@@ -76,7 +76,7 @@ class ReadAhead:
         return True
 
     async def _from_spool(self, max_bytes: int) -> bytes:
-        data = b""
+        data: object = b""
         if self._file is not None:
             try:
                 data = await self._file.read(max_bytes)
@@ -84,6 +84,6 @@ class ReadAhead:
                 raise
             except Exception:  # noqa: BLE001 - the boundary to the host's spool
                 data = b""
-        if not 0 < len(data) <= max_bytes:
+        if not isinstance(data, bytes) or not 0 < len(data) <= max_bytes:
             raise EngineError(ErrorCategory.UNAVAILABLE, "failed to spool extraction result")
         return data

@@ -74,21 +74,25 @@ class SchemaResolver:
         """Ask the source; neither reads nor writes the cache."""
 
         async def ask(connector: Connector) -> SchemaSnapshot:
+            async def discovered() -> SchemaSnapshot:
+                snapshot = await connector.discover_schema()
+                return replace(snapshot, config_name=descriptor.config_name)
+
             return await from_source(
-                connector.discover_schema,
+                discovered,
                 phase=Phase.DISCOVER,
                 source=descriptor.config_name,
                 checkpoint=self._checkpoint,
             )
 
         await self._checkpoint()
-        snapshot = await self._sources.with_connector(descriptor, ask)
-        return replace(snapshot, config_name=descriptor.config_name)
+        return await self._sources.with_connector(descriptor, ask)
 
     async def _cached(
         self, cache: SchemaCache, tenant: TenantContext, config_name: str, key: str
     ) -> SchemaSnapshot | None:
-        try:
-            return await cache.get_schema(tenant, config_name, key)
-        except Exception:  # noqa: BLE001 - whatever a cache raises is a miss (spec 5.9)
-            return None
+        # whatever a cache raises, and what is no schema, is a miss (spec 5.9)
+        with suppress(Exception):
+            cached: object = await cache.get_schema(tenant, config_name, key)
+            return cached if isinstance(cached, SchemaSnapshot) else None
+        return None

@@ -1,6 +1,7 @@
 """From a config name to a connector in use, closed exactly once (spec 5.2, 10.2)."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from fetcher_engine.concurrency import Concurrency
@@ -32,17 +33,29 @@ class Sources:
         return await from_store(lambda: self._store.find_connection(tenant, config_name))
 
     def factory(self, descriptor: ConnectionDescriptor) -> ConnectorFactory:
-        """Raise ``not_found`` for a type that nobody registered."""
-        factory = self._registry.connector(descriptor.type)
-        if factory is None:
+        """Raise ``not_found`` for a type that nobody registered, ``unavailable`` if that fails."""
+        try:
+            factory = self._registry.connector(descriptor.type)
+        except Exception:  # noqa: BLE001 - the boundary to a host's registry
+            failure = _not_built(descriptor)
+        else:
+            if factory is not None:
+                return factory
             # the type may be anything somebody stored: shown, but not at any length
             shown = "".join(filter(str.isprintable, descriptor.type))[:64]
-            raise EngineError(
+            failure = EngineError(
                 ErrorCategory.NOT_FOUND,
                 f"no connector registered for datasource type {shown}",
                 source=descriptor.config_name,
             )
-        return factory
+        raise failure
+
+    def requires_fields(self, descriptor: ConnectionDescriptor) -> bool:
+        """Whether an empty list of fields is an error; raise as :meth:`factory` does."""
+        factory = self.factory(descriptor)
+        with suppress(Exception):
+            return bool(factory.requires_fields)
+        raise _not_built(descriptor)
 
     async def with_connector(
         self, descriptor: ConnectionDescriptor, use: Callable[[Connector], Awaitable[T]]
@@ -72,8 +85,9 @@ class Sources:
             if connector is not None:
                 return connector
             failure = None
-        raise failure or EngineError(
-            ErrorCategory.UNAVAILABLE,
-            "failed to build connector for connection",
-            source=descriptor.config_name,
-        )
+        raise failure or _not_built(descriptor)
+
+
+def _not_built(descriptor: ConnectionDescriptor) -> EngineError:
+    text = "failed to build connector for connection"
+    return EngineError(ErrorCategory.UNAVAILABLE, text, source=descriptor.config_name)

@@ -1,6 +1,6 @@
 """One step of a run: from a source's batches to its part of the document (spec 10.2)."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TypeVar
 
 from fetcher_engine.batches import Batch, EncodedBatch, RowBatch, StreamRequest
@@ -9,12 +9,21 @@ from fetcher_engine.context import TenantContext
 from fetcher_engine.encoding import RowEncoder
 from fetcher_engine.errors import EngineError, ErrorCategory
 from fetcher_engine.extraction import PlanStep
-from fetcher_engine.failures import Checkpoint, Phase, from_source, unknown_datasource
+from fetcher_engine.failures import (
+    Checkpoint,
+    Phase,
+    asked_names,
+    from_source,
+    unknown_datasource,
+)
+from fetcher_engine.port_check import check_port
 from fetcher_engine.ports import BatchStream, Connector, RowEncoding
 from fetcher_engine.result_format import MalformedBatch, StepOutput, TableOutOfOrder
 from fetcher_engine.sources import Sources
 
 T = TypeVar("T")
+
+ENCODING_REASONS = frozenset({"not_encodable", "invalid_text"})
 
 Progress = Callable[[str, str, int, int], None]
 """Called with config name, table, and that table's rows and bytes so far; must not block."""
@@ -80,7 +89,14 @@ class StepReader:
             tables=self._step.fields,
             filters=self._step.filters,
         )
-        stream = await self._ask(Phase.QUERY, lambda: connector.open_stream(request))
+
+        async def opened() -> BatchStream:
+            stream = check_port(await connector.open_stream(request), BatchStream, "batch stream")
+            if stream is None:
+                raise TypeError
+            return stream
+
+        stream = await self._ask(Phase.QUERY, opened)
         try:
             await self._copy(stream)
         finally:
@@ -100,9 +116,19 @@ class StepReader:
         for data, rows in self._pieces(batch):
             await self._put(batch.table, data, rows)
             self._count(batch.table, rows, len(data))
-            if self._progress is not None:
-                name = self._step.config_name
-                self._progress(name, batch.table, self._table_rows, self._table_bytes)
+            self._tell(batch.table)
+
+    def _tell(self, table: str) -> None:
+        if self._progress is None:
+            return
+        try:
+            name = self._step.config_name
+            self._progress(name, table, self._table_rows, self._table_bytes)
+        except Exception:  # noqa: BLE001 - the boundary to the host's function
+            failure = self._crash()
+        else:
+            return
+        raise failure
 
     async def _put(self, table: str, data: bytes, rows: int) -> None:
         try:
@@ -117,8 +143,29 @@ class StepReader:
         if isinstance(batch, EncodedBatch) and bool(batch.data) == (batch.row_count > 0):
             return [(batch.data, batch.row_count)] if batch.data else []
         if isinstance(batch, RowBatch):
-            return self._encoder_for(batch.table).encode(batch.rows)
+            return self._encoded(batch)
         raise self._crash("malformed_batch")
+
+    def _encoded(self, batch: RowBatch) -> Iterator[tuple[bytes, int]]:
+        if batch.table not in self._step.fields:
+            raise self._crash("table_out_of_order")
+        try:
+            yield from self._encoder_for(batch.table).encode(batch.rows)
+        except EngineError as error:
+            failure = error
+        else:
+            return
+        # the rows may be of any kind, and hold columns that nobody asked for
+        reason = failure.reason if failure.reason in ENCODING_REASONS else "not_encodable"
+        table, column = asked_names(batch.table, failure.column, self._asked)
+        raise EngineError(
+            ErrorCategory.INTERNAL,
+            "failed to serialize extraction result",
+            source=self._step.config_name,
+            reason=reason,
+            table=table,
+            column=column,
+        )
 
     def _encoder_for(self, table: str) -> RowEncoder:
         if self._encoder is None or self._encoder.table != table:
