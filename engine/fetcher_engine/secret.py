@@ -25,7 +25,9 @@ class Secret:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Secret):
             return NotImplemented
-        return hmac.compare_digest(self._value.encode(), other._value.encode())
+        # a text that is no Unicode must not fail here: the exception would hold it
+        ours, theirs = (s._value.encode(errors="surrogatepass") for s in (self, other))
+        return hmac.compare_digest(ours, theirs)
 
     def __repr__(self) -> str:
         return REDACTED
