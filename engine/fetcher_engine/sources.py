@@ -8,7 +8,7 @@ from fetcher_engine.concurrency import Concurrency
 from fetcher_engine.connection import ConnectionDescriptor
 from fetcher_engine.context import TenantContext
 from fetcher_engine.errors import EngineError, ErrorCategory
-from fetcher_engine.failures import from_store
+from fetcher_engine.failures import from_store, unknown_type
 from fetcher_engine.port_check import check_port
 from fetcher_engine.ports import ConnectionStore, Connector, ConnectorFactory, ConnectorRegistry
 
@@ -41,13 +41,7 @@ class Sources:
         else:
             if factory is not None:
                 return factory
-            # the type may be anything somebody stored: shown, but not at any length
-            shown = "".join(filter(str.isprintable, descriptor.type))[:64]
-            failure = EngineError(
-                ErrorCategory.NOT_FOUND,
-                f"no connector registered for datasource type {shown}",
-                source=descriptor.config_name,
-            )
+            failure = unknown_type(descriptor.type, descriptor.config_name)
         raise failure
 
     def requires_fields(self, descriptor: ConnectionDescriptor) -> bool:

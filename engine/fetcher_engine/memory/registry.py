@@ -1,6 +1,6 @@
 """Factories by datasource type."""
 
-from fetcher_engine.errors import EngineError, ErrorCategory
+from fetcher_engine.failures import unknown_type
 from fetcher_engine.ports import ConnectorFactory
 
 
@@ -21,6 +21,5 @@ class MemoryRegistry:
         """Raise ``not_found`` for a type that nobody registered."""
         factory = self.connector(datasource_type)
         if factory is None:
-            text = f"no connector registered for datasource type {datasource_type}"
-            raise EngineError(ErrorCategory.NOT_FOUND, text)
+            raise unknown_type(datasource_type)
         return factory
