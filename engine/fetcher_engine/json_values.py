@@ -6,7 +6,7 @@ No whitespace, no HTML escaping, nested keys as stored.
 import base64
 import json.encoder
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
 from typing import Any
@@ -95,10 +95,7 @@ def _encode_decimal(value: Decimal) -> str:
 
 
 def _encode_datetime(value: datetime) -> str:
-    if value.tzinfo is not UTC:
-        return f'"{rfc3339(value)}"'
-    text = value.isoformat()[:-6]  # the same without a copy of the value
-    return f'"{text.rstrip("0") if value.microsecond else text}Z"'
+    return f'"{rfc3339(value)}"'
 
 
 def _encode_date(value: date) -> str:

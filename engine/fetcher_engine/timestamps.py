@@ -8,10 +8,11 @@ def rfc3339(moment: datetime) -> str:
 
     Raise OverflowError where the instant has no four-digit year in UTC.
     """
-    if moment.tzinfo is not None:
+    if moment.tzinfo is None:
+        text = moment.isoformat()
+    else:
         in_utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
-        moment = in_utc.replace(tzinfo=None)
-    text = moment.isoformat()
+        text = in_utc.isoformat().removesuffix("+00:00")
     return f"{text.rstrip('0') if moment.microsecond else text}Z"
 
 
