@@ -68,18 +68,19 @@ class Sources:
     def _build(self, descriptor: ConnectionDescriptor) -> Connector:
         factory = self.factory(descriptor)
         try:
-            connector = check_port(factory.build(descriptor), Connector, "connector")
+            built = factory.build(descriptor)
         except Exception as error:  # noqa: BLE001 - the boundary to a host's factory
             passes = isinstance(error, EngineError) and error.category in (
                 ErrorCategory.VALIDATION,
                 ErrorCategory.NOT_FOUND,
             )
-            failure = error if passes else None
+            failure = error if passes else _not_built(descriptor)
         else:
-            if connector is not None:
-                return connector
-            failure = None
-        raise failure or _not_built(descriptor)
+            with suppress(Exception):
+                if (connector := check_port(built, Connector, "connector")) is not None:
+                    return connector
+            failure = _not_built(descriptor)
+        raise failure
 
 
 def _not_built(descriptor: ConnectionDescriptor) -> EngineError:
