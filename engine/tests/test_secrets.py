@@ -4,9 +4,11 @@ A cell is an operation, the point that fails in it (tests/faulty_ports.py) and t
 is raised there. ``POINTS`` (tests/secret_faults.py) says what each must end in.
 """
 
+import inspect
+
 import pytest
 
-from fetcher_engine import ErrorCategory
+from fetcher_engine import ErrorCategory, ports
 
 from .faulty_ports import PORT_METHODS, World
 from .leaks import gives_nothing_away, tainted
@@ -142,3 +144,11 @@ def test_every_method_of_every_port_is_a_point() -> None:
     beside_methods = {"factory.requires_fields", "span.enter", "span.exit"}
     of_the_host = {"host.write", "host.progress", "host.now"}
     assert points == PORT_METHODS | beside_methods | of_the_host
+    declared = {
+        name
+        for port in vars(ports).values()
+        if getattr(port, "_is_protocol", False)
+        for name, member in vars(port).items()
+        if inspect.isfunction(member) and not name.startswith("_")
+    }
+    assert {method.partition(".")[2] for method in PORT_METHODS} == declared
