@@ -17,8 +17,7 @@ from typing import Any, Final
 
 from benchmarks.encoder_rows import Row, row_sets
 from fetcher.datasources.row_encoding import OrjsonRowEncoding
-from fetcher_engine import RowEncoder
-from fetcher_engine.timestamps import rfc3339
+from fetcher_engine import RowEncoder, encode_value
 
 PEER: Final = "json_dumps"
 PASSES: Final = 5
@@ -35,7 +34,7 @@ def _as_json_value(value: object) -> str:
     if isinstance(value, Decimal):
         return format(value, "f")
     if isinstance(value, datetime):
-        return rfc3339(value)
+        return encode_value(value)[1:-1]
     if isinstance(value, date):
         return f"{value.isoformat()}T00:00:00Z"
     if isinstance(value, bytes):

@@ -15,7 +15,11 @@ from uuid import UUID
 from fetcher_engine.timestamps import rfc3339
 
 MAX_DEPTH = 200
-"""Deeper data counts as cyclic, before Python's own recursion limit would."""
+"""Deeper data counts as cyclic.
+
+Called from hundreds of frames deep, Python's own limit comes first: a RecursionError, which the
+row encoder reports like any other value that it cannot write.
+"""
 
 _MAX_FIXED_EXPONENT = 10_000
 """A decimal beyond it is written with its exponent: all its zeros would fill the memory."""
@@ -31,6 +35,7 @@ class NotEncodable(Exception):
 def encode_value(value: object, depth: int = 0) -> str:
     """The value as compact JSON; raise NotEncodable for what has no form here.
 
+    Deeply nested values may raise RecursionError where the stack is deep already.
     A lone surrogate stays in the text: it fails when the text becomes UTF-8.
     """
     encode = BY_TYPE.get(type(value))
@@ -65,7 +70,8 @@ def _encode_int(value: int) -> str:
     try:
         return int.__repr__(value)
     except ValueError:
-        # Python's guard against quadratic conversions (4300 digits); Decimal's has no such limit
+        # Python's guard against quadratic conversions (4300 digits); Decimal's has no such limit.
+        # Integers of any size are asked for: one of 200 000 digits takes most of a second
         return str(Decimal(value))
 
 

@@ -8,7 +8,9 @@ def rfc3339(moment: datetime) -> str:
 
     Raise OverflowError where the instant has no four-digit year in UTC.
     """
-    if moment.tzinfo is None:
+    if (
+        moment.utcoffset() is None
+    ):  # naive by Python's definition: a zone may have no offset to tell
         text = moment.isoformat()
     else:
         in_utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)

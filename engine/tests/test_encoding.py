@@ -2,8 +2,10 @@
 
 import json
 import sys
+import time
 from collections import OrderedDict
-from datetime import UTC, date, datetime, timedelta, timezone
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
@@ -17,6 +19,13 @@ from hypothesis import strategies as st
 from fetcher_engine import NotEncodable, RowEncoder, encode_value
 
 PLUS_TWO = timezone(timedelta(hours=2))
+
+
+class NoOffset(tzinfo):
+    """A zone that cannot tell: its times are naive by Python's definition."""
+
+    def utcoffset(self, moment: datetime | None) -> None:
+        return None
 
 
 class Colour(StrEnum):
@@ -77,6 +86,7 @@ class Number(int):
         (datetime(2031, 4, 5, 6, 7, 8), '"2031-04-05T06:07:08Z"'),  # noqa: DTZ001 - counts as UTC
         # with Z, whatever the offset (design section 6 replaces spec 21.13)
         (datetime(2031, 4, 5, 6, 7, 8, tzinfo=PLUS_TWO), '"2031-04-05T04:07:08Z"'),
+        (datetime(2031, 4, 5, 6, 7, 8, tzinfo=NoOffset()), '"2031-04-05T06:07:08Z"'),
         (datetime(31, 4, 5, tzinfo=UTC), '"0031-04-05T00:00:00Z"'),
         (date(2031, 4, 5), '"2031-04-05T00:00:00Z"'),
         (Decimal("12.50"), '"12.50"'),
@@ -120,6 +130,25 @@ def test_depth_is_bounded() -> None:
     assert encode_value(nested(200)) == "[" * 200 + "1" + "]" * 200
     with pytest.raises(NotEncodable):
         encode_value(nested(202))
+
+
+@pytest.fixture
+def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_tokyo")
+@pytest.mark.parametrize("zone", [None, NoOffset(), UTC])
+def test_the_machines_own_zone_changes_no_time(zone: tzinfo | None) -> None:
+    assert time.localtime(0).tm_hour == 9
+    moment = datetime(2031, 4, 5, 6, 7, 8, tzinfo=zone)
+    assert encode_value(moment) == '"2031-04-05T06:07:08Z"'
+    [(data, _)] = RowEncoder(source="s", table="t").encode([{"a": moment}])
+    assert data == b'{"a":"2031-04-05T06:07:08Z"}'
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """A row that cannot be written fails with the names of source, table and column, and no value."""
 
+import inspect
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from typing import Any
@@ -79,3 +81,22 @@ def test_pieces_before_a_row_that_fails_are_given() -> None:
     assert next(pieces)[1] == 1
     with pytest.raises(EngineError):
         next(pieces)
+
+
+def test_depth_that_the_stack_has_no_room_for_is_a_value_that_cannot_be_written() -> None:
+    value: Any = 1
+    for _ in range(190):
+        value = [value]
+
+    def encode(frames: int) -> None:
+        if frames:
+            encode(frames - 1)
+        else:
+            list(RowEncoder(source="s", table="t").encode([{"a": 1, "b": value}] * 5))
+
+    room = sys.getrecursionlimit() - len(inspect.stack())
+    with pytest.raises(EngineError) as caught:
+        encode(room - 200)
+    assert (caught.value.column, caught.value.reason) == ("b", "not_encodable")
+    assert caught.value.__context__ is None
+    encode(0)

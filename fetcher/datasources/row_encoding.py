@@ -25,7 +25,7 @@ _CONTAINERS: Final = frozenset({dict, list, tuple})
 
 
 class OrjsonRowEncoding:
-    """Implements :class:`fetcher_engine.ports.RowEncoding`, with the Engine's own bytes.
+    """Implements :class:`fetcher_engine.RowEncoding`, with the Engine's own bytes.
 
     Equal bytes, not only equal values: the Engine writes what is refused here, and how a source
     cuts its rows must not show in the result.
