@@ -20,7 +20,7 @@ from fetcher_engine.connection import (
 from fetcher_engine.connections import ConnectionDirectory, ConnectionsById
 from fetcher_engine.context import TenantContext
 from fetcher_engine.eager_stream import EagerStream
-from fetcher_engine.encoding import NotEncodable, RowEncoder, encode_text, encode_value
+from fetcher_engine.encoding import RowEncoder
 from fetcher_engine.errors import (
     EngineError,
     ErrorCategory,
@@ -30,6 +30,7 @@ from fetcher_engine.errors import (
 )
 from fetcher_engine.extraction import ExecutionMode, ExtractionPlan, ExtractionRequest, PlanStep
 from fetcher_engine.facade import Engine
+from fetcher_engine.json_values import NotEncodable, encode_text, encode_value
 from fetcher_engine.limits import Limits
 from fetcher_engine.port_check import check_port
 from fetcher_engine.ports import (

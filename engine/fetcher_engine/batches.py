@@ -18,7 +18,10 @@ class RowBatch:
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatch:
-    """Rows already rendered: compact JSON objects joined by single commas, in UTF-8."""
+    """Rows already rendered: compact JSON objects joined by single commas, in UTF-8.
+
+    No raw line break may stand in them: store mode writes a line a row, and refuses such a batch.
+    """
 
     table: str
     data: bytes = field(repr=False)

@@ -2,22 +2,20 @@
 
 from collections.abc import Sequence
 
-from fetcher_engine.encoding import encode_text
 from fetcher_engine.errors import EngineError, ErrorCategory
 from fetcher_engine.extraction import PlanStep
+from fetcher_engine.json_values import encode_text
 from fetcher_engine.result_format import ByteBudget, Emit, StepOutput, TableOutOfOrder
+from fetcher_engine.row_pieces import RowPiece
 
 _LARGE_PIECE_BYTES = 64 * 1024
 """A piece of this size goes on as it is; smaller ones are joined first."""
-
-EMPTY_DOCUMENT = b"{}"
-"""The document of a plan without steps."""
 
 
 class DocumentFormat:
     """One JSON document of all steps: the result in memory and as a stream."""
 
-    empty = EMPTY_DOCUMENT
+    empty = b"{}"
 
     def __init__(self, steps: Sequence[PlanStep]) -> None:
         """Raise ``internal`` (reason ``invalid_text``) for names that are no Unicode."""
@@ -37,12 +35,12 @@ class DocumentOutput:
         self._budget = budget
         self._joiner = PieceJoiner(emit)
 
-    async def put(self, table: str, data: bytes, row_count: int) -> None:  # noqa: ARG002 - lines count rows
+    async def put(self, table: str, piece: RowPiece) -> None:
         lead = self._frame.before_rows(table)
         # the first bytes of a table are part of the skeleton, which is counted already
-        self._budget.spend(len(data) + (len(lead) if lead == b"," else 0))
+        self._budget.spend(piece.size_bytes + (len(lead) if lead == b"," else 0))
         await self._joiner.put(lead)
-        await self._joiner.put(data)
+        await self._joiner.put(piece.joined())
 
     async def finish(self) -> None:
         await self._joiner.put(self._frame.finish())
@@ -103,7 +101,7 @@ def frames_of(steps: Sequence[PlanStep]) -> list[StepFrame]:
 
 def skeleton_bytes(steps: Sequence[PlanStep]) -> int:
     """The size of the document when no table has a row."""
-    return sum(len(frame.finish()) for frame in frames_of(steps)) or len(EMPTY_DOCUMENT)
+    return sum(len(frame.finish()) for frame in frames_of(steps)) or len(DocumentFormat.empty)
 
 
 class PieceJoiner:

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fetcher_engine.errors import EngineError, ErrorCategory
 from fetcher_engine.json_columns import encode_rows
-from fetcher_engine.json_values import NotEncodable, encode_text, encode_value
+from fetcher_engine.json_values import encode_text, encode_value
 from fetcher_engine.ports import RowEncoding
-
-__all__ = ["NotEncodable", "RowEncoder", "encode_text", "encode_value"]
+from fetcher_engine.row_pieces import JoinedRows, RowPiece, SeparateRows
 
 _MAX_PIECE_BYTES = 256 * 1024
 """Where a piece of encoded rows is cut: a few milliseconds of work between two checkpoints."""
@@ -37,7 +36,12 @@ class RowEncoder:
         self._not_offered = 0
 
     def encode(self, rows: Sequence[Mapping[str, object]]) -> Iterator[tuple[bytes, int]]:
-        """Pieces of comma-joined objects, each with its count of rows.
+        """The same pieces as of :meth:`pieces`, joined by commas, each with its count of rows."""
+        for piece in self.pieces(rows):
+            yield piece.joined(), piece.row_count
+
+    def pieces(self, rows: Sequence[Mapping[str, object]]) -> Iterator[RowPiece]:
+        """All rows as JSON objects, in pieces of about a quarter of a mebibyte.
 
         Raise ``internal`` naming table and column when a value has no JSON form (reason
         ``not_encodable``) or a text is no valid Unicode (``invalid_text``).
@@ -52,7 +56,7 @@ class RowEncoder:
                 self._learn(len(data), len(part))
                 if len(data) > 2 * _MAX_PIECE_BYTES and len(part) > 1:
                     continue  # larger rows than before: fewer of them make a piece
-                yield data, len(part)
+                yield JoinedRows(data, len(part))
             start += len(part)
 
     def _learn(self, size: int, rows: int) -> None:
@@ -77,7 +81,7 @@ class RowEncoder:
         self._not_offered = 2**self._refusals - 1
         return None
 
-    def _by_engine(self, rows: Sequence[Mapping[str, object]]) -> Iterator[tuple[bytes, int]]:
+    def _by_engine(self, rows: Sequence[Mapping[str, object]]) -> Iterator[RowPiece]:
         try:
             texts = encode_rows(rows)
             encoded = None if texts is None else list(map(str.encode, texts))
@@ -87,7 +91,7 @@ class RowEncoder:
             size = sum(map(len, encoded))
             self._learn(size, len(rows))
             if size <= _MAX_PIECE_BYTES:
-                yield b",".join(encoded), len(rows)
+                yield _piece(encoded, size)
                 return
         yield from _cut(map(self._row, rows) if encoded is None else encoded)
 
@@ -107,17 +111,22 @@ class RowEncoder:
         )
 
 
-def _cut(encoded: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
+def _piece(encoded: Sequence[bytes], size: int) -> RowPiece:
+    commas = len(encoded) - 1
+    return SeparateRows(encoded, size + commas)
+
+
+def _cut(encoded: Iterable[bytes]) -> Iterator[RowPiece]:
     piece: list[bytes] = []
     size = 0
     for row in encoded:
         piece.append(row)
         size += len(row)
         if size >= _MAX_PIECE_BYTES:
-            yield b",".join(piece), len(piece)
+            yield _piece(piece, size)
             piece, size = [], 0
     if piece:
-        yield b",".join(piece), len(piece)
+        yield _piece(piece, size)
 
 
 def _first_bad_column(row: Mapping[str, object]) -> tuple[str, str] | None:

@@ -1,24 +1,14 @@
 """The result as lines: ``{"config":"crm","table":"orders","row":{…}}`` (spec 11.2)."""
 
-import re
-
-from fetcher_engine.encoding import encode_text
 from fetcher_engine.errors import EngineError, ErrorCategory
 from fetcher_engine.extraction import PlanStep
-from fetcher_engine.result_format import (
-    ByteBudget,
-    Emit,
-    MalformedBatch,
-    StepOutput,
-    TableOutOfOrder,
-)
+from fetcher_engine.json_values import encode_text
+from fetcher_engine.result_format import ByteBudget, Emit, StepOutput, TableOutOfOrder
+from fetcher_engine.row_pieces import RowPiece
 
 _BATCH_ROWS = 256
 _BATCH_BYTES = 1024 * 1024
 """A write holds so many lines, or fewer once they are this large (spec 10.5)."""
-
-_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}]', re.DOTALL)
-"""Strings, which may hold braces, and the braces outside of them."""
 
 
 class LineFormat:
@@ -41,20 +31,23 @@ class LineOutput:
         self._lines: list[bytes] = []
         self._line_bytes = 0
 
-    async def put(self, table: str, data: bytes, row_count: int) -> None:
+    async def put(self, table: str, piece: RowPiece) -> None:
         prefix = self._prefixes.get(table)
         if prefix is None:
             raise TableOutOfOrder
-        rows = split_objects(data, row_count)
-        self._budget.spend(sum(map(len, rows)) + row_count * (len(prefix) + len(b"}\n")))
+        rows = piece.apart()
+        self._budget.spend(sum(map(len, rows)) + len(rows) * (len(prefix) + len(b"}\n")))
         for row in rows:
             line = b"%b%b}\n" % (prefix, row)
             self._lines.append(line)
             self._line_bytes += len(line)
             if len(self._lines) == _BATCH_ROWS or self._line_bytes >= _BATCH_BYTES:
-                await self.finish()
+                await self._flush()
 
     async def finish(self) -> None:
+        await self._flush()
+
+    async def _flush(self) -> None:
         if self._lines:
             batch = b"".join(self._lines)
             self._lines.clear()
@@ -73,29 +66,3 @@ def _line_prefixes(step: PlanStep) -> dict[str, bytes]:
         text = "failed to serialize extraction result"
         failure = EngineError(ErrorCategory.INTERNAL, text, reason="invalid_text")
     raise failure
-
-
-def split_objects(data: bytes, count: int) -> list[bytes]:
-    """The objects of comma-joined compact JSON; raise MalformedBatch when they are not ``count``.
-
-    Values are not parsed. Where ``},{`` occurs as often as there are boundaries, each is one;
-    else one of them lies within a string or an array, and the braces are counted.
-    """
-    if count == 1:
-        return [data]
-    if data.count(b"},{") == count - 1:
-        inner = data[1:-1].split(b"},{")
-        return [b"{%b}" % each for each in inner]
-    objects = []
-    depth = start = 0
-    for token in _TOKENS.finditer(data):
-        if token[0] == b"{":
-            depth += 1
-        elif token[0] == b"}":
-            depth -= 1
-            if not depth:
-                objects.append(data[start : token.end()])
-                start = token.end() + 1
-    if len(objects) != count:
-        raise MalformedBatch
-    return objects

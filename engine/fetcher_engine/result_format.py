@@ -5,6 +5,7 @@ from typing import Protocol, TypeAlias
 
 from fetcher_engine.errors import EngineError, ErrorCategory
 from fetcher_engine.extraction import PlanStep
+from fetcher_engine.row_pieces import RowPiece
 
 Emit: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Takes the next bytes of a step."""
@@ -12,10 +13,6 @@ Emit: TypeAlias = Callable[[bytes], Awaitable[None]]
 
 class TableOutOfOrder(Exception):
     """A connector delivered a table that was not asked for, or one after its turn."""
-
-
-class MalformedBatch(Exception):
-    """A connector delivered bytes that are not the rows it says they are."""
 
 
 class ByteBudget:
@@ -40,8 +37,8 @@ class ByteBudget:
 class StepOutput(Protocol):
     """Turns the rows of one step into its bytes of the result."""
 
-    async def put(self, table: str, data: bytes, row_count: int) -> None:
-        """Take comma-joined JSON objects of ``table``, ``row_count`` of them, at least one.
+    async def put(self, table: str, piece: RowPiece) -> None:
+        """Take the next rows of ``table``.
 
         Raise ``limit_exceeded``, TableOutOfOrder, MalformedBatch, and what ``emit`` raises.
         """

@@ -18,7 +18,8 @@ from fetcher_engine.failures import (
 )
 from fetcher_engine.port_check import check_port
 from fetcher_engine.ports import BatchStream, Connector, RowEncoding
-from fetcher_engine.result_format import MalformedBatch, StepOutput, TableOutOfOrder
+from fetcher_engine.result_format import StepOutput, TableOutOfOrder
+from fetcher_engine.row_pieces import JoinedRows, MalformedBatch, RowPiece
 from fetcher_engine.sources import Sources
 
 T = TypeVar("T")
@@ -113,9 +114,9 @@ class StepReader:
         self._on_end()
 
     async def _take(self, batch: Batch) -> None:
-        for data, rows in self._pieces(batch):
-            await self._put(batch.table, data, rows)
-            self._count(batch.table, rows, len(data))
+        for piece in self._pieces(batch):
+            await self._put(batch.table, piece)
+            self._count(batch.table, piece.row_count, piece.size_bytes)
             self._tell(batch.table)
 
     def _tell(self, table: str) -> None:
@@ -130,27 +131,27 @@ class StepReader:
             return
         raise failure
 
-    async def _put(self, table: str, data: bytes, rows: int) -> None:
+    async def _put(self, table: str, piece: RowPiece) -> None:
         try:
-            return await self._output.put(table, data, rows)
+            return await self._output.put(table, piece)
         except TableOutOfOrder:
             failure = self._crash("table_out_of_order", table)
         except MalformedBatch:
             failure = self._crash("malformed_batch", table)
         raise failure
 
-    def _pieces(self, batch: Batch) -> Iterable[tuple[bytes, int]]:
+    def _pieces(self, batch: Batch) -> Iterable[RowPiece]:
         if isinstance(batch, EncodedBatch) and bool(batch.data) == (batch.row_count > 0):
-            return [(batch.data, batch.row_count)] if batch.data else []
+            return [JoinedRows(batch.data, batch.row_count)] if batch.data else []
         if isinstance(batch, RowBatch):
             return self._encoded(batch)
         raise self._crash("malformed_batch")
 
-    def _encoded(self, batch: RowBatch) -> Iterator[tuple[bytes, int]]:
+    def _encoded(self, batch: RowBatch) -> Iterator[RowPiece]:
         if batch.table not in self._step.fields:
             raise self._crash("table_out_of_order")
         try:
-            yield from self._encoder_for(batch.table).encode(batch.rows)
+            yield from self._encoder_for(batch.table).pieces(batch.rows)
         except EngineError as error:
             failure = error
         else:
