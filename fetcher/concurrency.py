@@ -1,9 +1,9 @@
 """The Engine's concurrency port on trio (spec engine 19.3).
 
-Its contract is :class:`fetcher_engine.Concurrency`; what is said here is how trio keeps
-it.
+Its contract is :class:`fetcher_engine.Concurrency`; what is said here is how trio keeps it.
 """
 
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeAlias, TypeVar
@@ -67,31 +67,26 @@ class TrioConcurrency:
                 # Whichever worker runs first takes the first job: the order is the queue's.
                 while waiting:
                     try:
-                        await waiting.popleft()()
+                        await _outcome(waiting.popleft())
                     except Exception as failure:  # noqa: BLE001 - raised below, outside of the nursery's group
                         failures.append(failure)
                         waiting.clear()
                         nursery.cancel_scope.cancel()
 
-            for _ in range(min(limit, len(jobs))):
+            for _ in jobs[: max(1, limit)]:
                 nursery.start_soon(take_turns)
         if failures:
             raise failures[0]
 
     async def run_with_deadline(self, seconds: float | None, job: Callable[[], Awaitable[T]]) -> T:
-        if seconds is None:
-            return await job()
-        results: list[T] = []
-        with trio.move_on_after(seconds):
-            results.append(await job())
-        if not results:
-            raise DeadlineExceeded
-        return results[0]
+        with trio.move_on_after(math.inf if seconds is None else seconds):
+            return await _outcome(job)
+        raise DeadlineExceeded
 
     async def run_shielded(self, seconds: float, job: Job) -> None:
         try:
-            with trio.CancelScope(shield=True), trio.move_on_after(seconds):
-                await job()
+            with trio.move_on_after(seconds, shield=True):
+                await _outcome(job)
         except Exception:  # noqa: BLE001, S110 - clean-up never hides what happened before it
             pass
 
@@ -100,3 +95,18 @@ class TrioConcurrency:
 
     async def checkpoint(self) -> None:
         await trio.lowlevel.checkpoint()
+
+
+async def _outcome(job: Callable[[], Awaitable[T]]) -> T:
+    """What the job returns or raises; of a cancelled nursery's group, the cancellation alone.
+
+    Such a group holds what tasks raised while being cancelled too, which the scope that takes the
+    cancellation out would let go on as a group.
+    """
+    try:
+        return await job()
+    except BaseExceptionGroup as group:
+        cancelled, others = group.split(trio.Cancelled)
+        if cancelled is None or not isinstance(others, ExceptionGroup | None):
+            raise
+    raise cancelled

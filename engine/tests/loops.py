@@ -210,7 +210,7 @@ class TrioConcurrency:
             async def work() -> None:
                 for job in waiting:
                     try:
-                        await job()
+                        await outcome(job)
                     except Exception as error:  # noqa: BLE001 - kept, to be raised below
                         failures.append(error)
                         nursery.cancel_scope.cancel()
@@ -224,16 +224,31 @@ class TrioConcurrency:
 
     async def run_with_deadline(self, seconds: float | None, job: Callable[[], Awaitable[T]]) -> T:
         with trio.move_on_after(float("inf") if seconds is None else seconds):
-            return await job()
+            return await outcome(job)
         raise DeadlineExceeded
 
     async def run_shielded(self, seconds: float, job: Callable[[], Awaitable[None]]) -> None:
         with trio.move_on_after(seconds, shield=True):
             with suppress(Exception):
-                await job()
+                await outcome(job)
 
     def handoff(self, max_cost: int) -> Handoff[T] | None:
         return TrioHandoff(max_cost)
 
     async def checkpoint(self) -> None:
         await trio.lowlevel.checkpoint()
+
+
+async def outcome(job: Callable[[], Awaitable[T]]) -> T:
+    """What the job returns or raises; of a cancelled nursery's group, the cancellation alone.
+
+    Such a group holds what tasks raised while being cancelled too, which the scope that takes the
+    cancellation out would let go on as a group.
+    """
+    try:
+        return await job()
+    except BaseExceptionGroup as group:
+        cancelled, others = group.split(trio.Cancelled)
+        if cancelled is None or not isinstance(others, ExceptionGroup | None):
+            raise
+    raise cancelled
