@@ -31,6 +31,10 @@ TAG_BYTES: Final = 16
 NONCE_BYTES: Final = 12
 KEY_BITS: Final = 256
 THREADS: Final = 4
+ANSWER_SECONDS: Final = 10.0
+"""A disk that takes longer for a piece hangs. Far above what a busy one needs, far below a job's
+limit of time, which the wait must not use up.
+"""
 CLOSE_SECONDS: Final = 4.0
 """Below the 5 s that the Engine leaves for it."""
 
@@ -40,7 +44,8 @@ class FolderSpool:
 
     Each file has a random key of its own that lies in memory only: what a crash leaves on the disk
     is free space with cipher text. File work and sealing run in at most 4 threads of their own; a
-    cancellation abandons them, so that a disk that hangs holds no job.
+    cancellation abandons them, and so does each call after 10 s, the wait for a thread included: a
+    disk that hangs holds no job.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -94,7 +99,7 @@ class SealedQueue:
         self._takes_more = True
 
     async def append(self, data: bytes) -> None:
-        """Raise PortUnavailable for a full disk and beyond ``max_bytes``.
+        """Raise PortUnavailable for a disk that is full or hangs, and beyond ``max_bytes``.
 
         After a call that failed on the disk or was cancelled, every other raises RuntimeError: its
         thread may still be writing chunks whose numbers must not be used twice.
@@ -237,12 +242,15 @@ class _UnlinkedFile:
 
 async def _in_thread(work: Callable[[], T], threads: trio.CapacityLimiter) -> T:
     """An OSError becomes PortUnavailable by its number: its own text may hold a path."""
+    code, problem = "timed_out", "timed out"
     try:
-        return await trio.to_thread.run_sync(work, limiter=threads, abandon_on_cancel=True)
+        with trio.move_on_after(ANSWER_SECONDS):
+            return await trio.to_thread.run_sync(work, limiter=threads, abandon_on_cancel=True)
     except OSError as failure:
         number = failure.errno or 0
-    log.warning("spool_failed", code=errno.errorcode.get(number, "unknown"))
-    raise PortUnavailable(f"the spool failed: {os.strerror(number)}")
+        code, problem = errno.errorcode.get(number, "unknown"), os.strerror(number)
+    log.warning("spool_failed", code=code)
+    raise PortUnavailable(f"the spool failed: {problem}")
 
 
 def _write_all(descriptor: int, data: bytes, offset: int) -> None:

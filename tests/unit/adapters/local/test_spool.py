@@ -2,8 +2,7 @@ import os
 import resource
 import stat
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +14,8 @@ from fetcher.adapters.local.spool import CHUNK_BYTES, TAG_BYTES, FolderSpool
 from fetcher.domain.errors import PortError, PortUnavailable
 from fetcher_engine import SpoolFile, TenantContext
 
+from .hung_disk import names_in, open_in
+
 TENANT = TenantContext.new("acme")
 MIB = 1024 * 1024
 
@@ -24,32 +25,9 @@ def spool(tmp_path: Path) -> FolderSpool:
     return FolderSpool(tmp_path)
 
 
-def open_in(folder: Path) -> dict[int, str]:
-    """This process's descriptors of files in the folder, with the names the kernel gives them."""
-    found = {}
-    for entry in Path("/proc/self/fd").iterdir():
-        try:
-            target = str(entry.readlink())
-        except FileNotFoundError:  # the listing's own
-            continue
-        if target.startswith(f"{folder}/"):
-            found[int(entry.name)] = target
-    return found
-
-
-def names_in(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir()]
-
-
 def the_file_in(folder: Path) -> int:
     [descriptor] = open_in(folder)
     return descriptor
-
-
-async def until_closed(folder: Path) -> None:
-    with trio.fail_after(5):
-        while open_in(folder):
-            await trio.lowlevel.checkpoint()
 
 
 async def drained(file: SpoolFile, size: int) -> bytes:
@@ -68,25 +46,6 @@ def files_no_larger_than(size: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-class HungDisk:
-    """A call of the system that hangs until ``answers`` is set."""
-
-    def __init__(self) -> None:
-        self.was_asked = threading.Event()
-        self.answers = threading.Event()
-
-    def hangs(self, call: Callable[..., int | bytes]) -> Callable[..., int | bytes]:
-        def hang(*arguments: object) -> int | bytes:
-            self.was_asked.set()
-            assert self.answers.wait(10)
-            return call(*arguments)
-
-        return hang
-
-    async def until_asked(self) -> None:
-        assert await trio.to_thread.run_sync(self.was_asked.wait, 10)
 
 
 async def test_what_lies_on_disk_is_sealed_and_has_no_name(
@@ -268,87 +227,3 @@ async def test_a_check_leaves_nothing(spool: FolderSpool, tmp_path: Path) -> Non
     await spool.check()
     assert names_in(tmp_path) == []
     assert open_in(tmp_path) == {}
-
-
-async def test_a_cancelled_append_does_not_wait_for_the_disk_nor_lose_its_descriptor_to_it(
-    spool: FolderSpool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = await spool.open(TENANT, MIB)
-    await file.append(b"before")
-    disk = HungDisk()
-    monkeypatch.setattr(os, "pwrite", disk.hangs(os.pwrite))
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(file.append, b"cancelled")
-        await disk.until_asked()
-        nursery.cancel_scope.cancel()
-    with pytest.raises(RuntimeError):
-        await file.append(b"another")
-    assert await file.read(100) == b"before"
-    with pytest.raises(RuntimeError, match="nothing is left"):
-        await file.read(1)
-    await file.aclose()
-    assert len(open_in(tmp_path)) == 1
-    disk.answers.set()
-    await until_closed(tmp_path)
-
-
-async def test_a_cancelled_read_does_not_wait_for_the_disk_nor_lose_its_descriptor_to_it(
-    spool: FolderSpool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = await spool.open(TENANT, MIB)
-    await file.append(b"data")
-    disk = HungDisk()
-    monkeypatch.setattr(os, "pread", disk.hangs(os.pread))
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(file.read, 4)
-        await disk.until_asked()
-        nursery.cancel_scope.cancel()
-    await file.aclose()
-    await file.aclose()
-    assert len(open_in(tmp_path)) == 1
-    disk.answers.set()
-    await until_closed(tmp_path)
-
-
-async def test_a_file_whose_opening_was_cancelled_is_closed_once_it_is_there(
-    spool: FolderSpool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    disk = HungDisk()
-    has_begun = threading.Event()
-    real = tempfile.TemporaryFile
-
-    def slow(**arguments: object) -> object:
-        disk.was_asked.set()
-        assert disk.answers.wait(10)
-        file = real(buffering=0, dir=tmp_path)
-        has_begun.set()
-        return file
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", slow)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(spool.open, TENANT, MIB)
-        await disk.until_asked()
-        nursery.cancel_scope.cancel()
-    disk.answers.set()
-    assert await trio.to_thread.run_sync(has_begun.wait, 10)
-    await until_closed(tmp_path)
-
-
-async def test_closing_finds_a_thread_while_all_of_the_spools_own_hang(
-    spool: FolderSpool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files = [await spool.open(TENANT, MIB) for _ in range(5)]
-    disk = HungDisk()
-    monkeypatch.setattr(os, "pwrite", disk.hangs(os.pwrite))
-    async with trio.open_nursery() as nursery:
-        for file in files:  # the fifth never gets a thread
-            nursery.start_soon(file.append, b"x")
-        await disk.until_asked()
-        await trio.testing.wait_all_tasks_blocked()
-        nursery.cancel_scope.cancel()
-    with trio.fail_after(3):
-        for file in files:
-            await file.aclose()
-    assert len(open_in(tmp_path)) <= 4
-    disk.answers.set()
-    await until_closed(tmp_path)
