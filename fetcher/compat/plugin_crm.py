@@ -148,12 +148,13 @@ def search_filters(
 def decrypted_paths(fields: Iterable[str]) -> tuple[str, ...]:
     """The encrypted paths that a selection shows, itself or by a parent; none: no key is needed.
 
-    ``*`` shows all. A dotted field outside the list (``address.city``) shows none.
+    ``*`` shows all, and so does no field: of a document source that means whole documents. A dotted
+    field outside the list (``address.city``) shows none.
     """
     selected = frozenset(fields)
-    return tuple(
-        path for path in ENCRYPTED_PATHS if "*" in selected or not selected.isdisjoint(_line(path))
-    )
+    if not selected or "*" in selected:
+        return ENCRYPTED_PATHS
+    return tuple(path for path in ENCRYPTED_PATHS if not selected.isdisjoint(_line(path)))
 
 
 def _line(path: str) -> Iterable[str]:
