@@ -30,7 +30,8 @@ from fetcher.adapters.s3.store import open_s3
 from fetcher.bridge import open_asyncio
 from fetcher.crypto.sealer import ResultSealer
 from fetcher.datasources.engines import RequestEngines, SourceSettings, open_source_engines
-from fetcher.datasources.registry import descriptor_of
+from fetcher.datasources.registry import RequestScope, SourceRegistry, descriptor_of
+from fetcher.datasources.sessions import SessionLimits
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.ids import new_connection_id
 from fetcher.domain.jobs import JobOptions
@@ -68,11 +69,11 @@ def settings() -> SourceSettings:
     )
 
 
-async def drain_connector(engines: RequestEngines) -> int:
+async def measure_connector() -> int:
     """The connector alone: its batches are counted and dropped."""
     record = connection()
-    registry = engines.registry_for(JobOptions(), {"src": {TABLE: COLUMNS}})
-    factory = registry.connector(record.type)
+    scope = RequestScope(options=JobOptions(), requested={"src": {TABLE: COLUMNS}})
+    factory = SourceRegistry(settings(), SessionLimits(), scope).connector(record.type)
     assert factory is not None
     connector = factory.build(descriptor_of(record))
     rows = 0
@@ -103,11 +104,6 @@ async def to_store(engines: RequestEngines, store: ObjectStore) -> int:
         await upload.complete()
     await store.delete("external-data/bench.json")
     return summary.row_count
-
-
-async def measure_connector() -> int:
-    async with open_source_engines(settings()) as engines:
-        return await drain_connector(engines)
 
 
 async def measure_folder() -> int:

@@ -151,7 +151,7 @@ def source_settings(
 def sqlite_folder(settings: Settings, folder: DataFolder | None) -> Path | None:
     if settings.datasource_sqlite_dir is not None:
         return settings.datasource_sqlite_dir
-    return folder.sources if folder is not None else None
+    return folder.make_sources() if folder is not None else None
 
 
 def engine_limits(settings: Settings) -> Limits:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from fetcher.adapters.local.data_folder import DataFolder
+from fetcher.adapters.local.data_folder import SPOOL_FOLDER, DataFolder
 from fetcher.adapters.local.object_folder import open_object_folder
 from fetcher.adapters.local.spool import FolderSpool
 from fetcher.adapters.mongo.records import open_mongo_records
@@ -117,7 +117,7 @@ async def usable_spool(settings: Settings, folder: DataFolder | None) -> FolderS
     if named:
         raise StartRefused([f"SPOOL_DIR: {problem}"])
     if folder is not None:
-        raise StartRefused([f"FETCHER_DATA_DIR: {folder.spool.name}/: {problem}"])
+        raise StartRefused([f"FETCHER_DATA_DIR: {SPOOL_FOLDER}/: {problem}"])
     log.warning("no_spool", why=problem, env_var="SPOOL_DIR")
     return None
 
@@ -126,4 +126,4 @@ def spool_folder(named: str, folder: DataFolder | None) -> Path:
     """Raise FileNotFoundError where the system has no temporary folder, StartRefused for ours."""
     if named:
         return Path(named)
-    return folder.spool if folder is not None else Path(tempfile.gettempdir())
+    return folder.make_spool() if folder is not None else Path(tempfile.gettempdir())

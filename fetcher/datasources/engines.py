@@ -45,13 +45,6 @@ class RequestEngines:
             row_encoding=OrjsonRowEncoding(),
         )
 
-    def registry_for(
-        self, options: JobOptions, requested: MappedFields | None = None
-    ) -> SourceRegistry:
-        """The connectors' factories alone, for whoever wants no Engine."""
-        scope = RequestScope(options=options, requested=requested)
-        return SourceRegistry(self._settings, self._sessions, scope)
-
 
 @asynccontextmanager
 async def open_source_engines(

@@ -15,6 +15,7 @@ FOLDER_MODE: Final = 0o700
 FILE_MODE: Final = 0o600
 LOCK_FILE: Final = "lock"
 MASTER_KEY_FILE: Final = "master.key"
+SPOOL_FOLDER: Final = "spool"
 _MAX_HOLDER_BYTES: Final = 200
 _MAX_KEY_BYTES: Final = 64 * 1024
 
@@ -41,21 +42,19 @@ class DataFolder:
     def dead_letters(self) -> Path:
         return self._path / "dead-letters.jsonl"
 
-    @property
-    def sources(self) -> Path:
-        """Where SQLite sources lie unless ``DATASOURCE_SQLITE_DIR`` says otherwise; created.
+    def make_sources(self) -> Path:
+        """Where SQLite sources lie unless ``DATASOURCE_SQLITE_DIR`` says otherwise.
 
-        Raises StartRefused when it cannot be.
+        Raises StartRefused when it cannot be made.
         """
         return self._made("sources")
 
-    @property
-    def spool(self) -> Path:
-        """Where the spool's unnamed files lie unless ``SPOOL_DIR`` says otherwise; created.
+    def make_spool(self) -> Path:
+        """Where the spool's unnamed files lie unless ``SPOOL_DIR`` says otherwise.
 
-        Raises StartRefused when it cannot be.
+        Raises StartRefused when it cannot be made.
         """
-        return self._made("spool")
+        return self._made(SPOOL_FOLDER)
 
     def master_key(self) -> tuple[str, bool]:
         """The text of ``master.key`` and whether it was created just now (mode 0600, durably).

@@ -22,9 +22,11 @@ from fetcher.datasources.engines import RequestEngines, SourceSettings
 from fetcher.datasources.registry import (
     RequestScope,
     ResolvedConnectionStore,
+    SourceRegistry,
     descriptor_of,
     record_of,
 )
+from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.sqlite.database import SqliteDatabase
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.errors import FetcherError
@@ -68,8 +70,15 @@ def a_connection(source_type: SourceType = SourceType.POSTGRESQL) -> Connection:
     )
 
 
-def engines(reveal: Callable[[Connection], str], folder: Path | None = None) -> RequestEngines:
-    return RequestEngines(SourceSettings(reveal=reveal, sqlite_folder=folder))
+def engines(reveal: Callable[[Connection], str]) -> RequestEngines:
+    return RequestEngines(SourceSettings(reveal=reveal))
+
+
+def a_registry(folder: Path | None = None) -> SourceRegistry:
+    settings = SourceSettings(reveal=never, sqlite_folder=folder)
+    return SourceRegistry(
+        settings, SessionLimits(), RequestScope(options=JobOptions(), requested=None)
+    )
 
 
 def a_store(*connections: Connection, asked: MappedFields | None = None) -> ResolvedConnectionStore:
@@ -82,7 +91,7 @@ def never(connection: Connection) -> str:
 
 
 def test_building_opens_nothing_and_reveals_nothing() -> None:
-    registry = engines(never).registry_for(JobOptions())
+    registry = a_registry()
     factory = registry.connector("POSTGRESQL")
     assert factory is not None
     assert factory.requires_fields
@@ -91,11 +100,11 @@ def test_building_opens_nothing_and_reveals_nothing() -> None:
 
 @pytest.mark.parametrize("name", ["MYSQL", "ORACLE", "SQL_SERVER", "MONGODB", "SQLITE", "", "x"])
 def test_types_without_a_connector_have_no_factory(name: str) -> None:
-    assert engines(never).registry_for(JobOptions()).connector(name) is None
+    assert a_registry().connector(name) is None
 
 
 def test_sqlite_needs_a_folder(tmp_path: Path) -> None:
-    registry = engines(never, tmp_path).registry_for(JobOptions())
+    registry = a_registry(tmp_path)
     assert registry.connector("SQLITE") is registry.connector("SQLITE") is not None
 
 
@@ -268,7 +277,7 @@ async def test_a_factory_that_fails_is_told_in_fixed_words() -> None:
 def a_sqlite_connector(folder: Path) -> Connector:
     with closing(sqlite3.connect(folder / "d.db")) as database:
         database.executescript("CREATE TABLE t (a int); INSERT INTO t VALUES (7)")
-    factory = engines(never, folder).registry_for(JobOptions()).connector("SQLITE")
+    factory = a_registry(folder).connector("SQLITE")
     assert factory is not None
     connection = replace(a_connection(SourceType.SQLITE), database_name="d.db")
     return factory.build(descriptor_of(connection))
@@ -285,7 +294,7 @@ async def test_a_query_needs_no_connect_before_it(tmp_path: Path) -> None:
 
 
 async def test_a_connector_that_was_never_used_closes_without_an_error(tmp_path: Path) -> None:
-    factory = engines(never).registry_for(JobOptions()).connector("POSTGRESQL")
+    factory = a_registry().connector("POSTGRESQL")
     assert factory is not None
     for connector in (factory.build(descriptor_of(a_connection())), a_sqlite_connector(tmp_path)):
         await connector.close()

@@ -23,7 +23,7 @@ def test_the_folder_is_created_for_its_owner_only(tmp_path: Path) -> None:
         assert folder.objects == path / "objects"
         assert folder.events == path / "events.jsonl"
         assert folder.dead_letters == path / "dead-letters.jsonl"
-        assert mode_of(folder.sources) == 0o700
+        assert mode_of(folder.make_sources()) == 0o700
 
 
 def test_a_second_owner_is_refused_and_told_who_holds_it(tmp_path: Path) -> None:
