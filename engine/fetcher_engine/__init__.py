@@ -6,6 +6,7 @@ from fetcher_engine.concurrency import (
     DeadlineExceeded,
     Handoff,
     HandoffClosed,
+    Job,
     SequentialConcurrency,
 )
 from fetcher_engine.connection import (
@@ -123,6 +124,7 @@ __all__ = [
     "FailureType",
     "Handoff",
     "HandoffClosed",
+    "Job",
     "Limits",
     "NotEncodable",
     "Observability",

@@ -10,7 +10,11 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class RowBatch:
-    """Rows as mappings from column name to value; the Engine's encoder writes them."""
+    """Rows as mappings from column name to value; the Engine's encoder writes them.
+
+    Each row holds the asked fields, in any order: one that a document lacks is left out, and what
+    else it holds is written too.
+    """
 
     table: str
     rows: Sequence[Mapping[str, object]] = field(repr=False)
@@ -21,6 +25,8 @@ class EncodedBatch:
     """Rows already rendered: compact JSON objects joined by single commas, in UTF-8.
 
     No raw line break may stand in them: store mode writes a line a row, and refuses such a batch.
+    Else taken as they are: that they are ``row_count`` whole objects of the asked fields, columns
+    in byte order, is the connector's to see to.
     """
 
     table: str

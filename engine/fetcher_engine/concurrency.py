@@ -46,7 +46,7 @@ class Handoff(Protocol[T]):
 
 
 class Concurrency(Protocol):
-    """Four primitives of structured concurrency. One instance serves any number of calls at once.
+    """Five primitives of structured concurrency. One instance serves any number of calls at once.
 
     "Cancellation" below is the loop's own (trio ``Cancelled``, asyncio ``CancelledError``): a
     BaseException that no method swallows or converts.
@@ -107,6 +107,10 @@ class SequentialConcurrency:
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._deadlines: list[float] = []
+
+    def anew(self) -> "SequentialConcurrency":
+        """Another one on the same clock, for another call."""
+        return SequentialConcurrency(monotonic=self._monotonic)
 
     async def run_ordered(self, jobs: Sequence[Job], limit: int) -> None:  # noqa: ARG002 - one at a time is within any limit
         """Run the jobs one by one; the first exception ends the round."""

@@ -8,6 +8,15 @@ from fetcher_engine.errors import EngineError, ErrorCategory
 from fetcher_engine.secret import Secret
 
 
+def _kept_secret(password: object) -> Secret:
+    """A password given as plain text is wrapped at once: it must not show in a repr."""
+    if isinstance(password, Secret):
+        return password
+    if isinstance(password, str):
+        return Secret(password)
+    raise EngineError(ErrorCategory.VALIDATION, "connection password is invalid")
+
+
 def _require_port(port: int) -> None:
     if type(port) is not int or not 0 <= port <= 65535:
         raise EngineError(ErrorCategory.VALIDATION, "connection port is invalid")
@@ -31,6 +40,9 @@ class ConnectionInput:
     ssl_mode: str = ""
     password: Secret = field(default_factory=Secret)
     host_attributes: Mapping[str, object] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "password", _kept_secret(self.password))
 
     @property
     def has_password(self) -> bool:
@@ -123,6 +135,10 @@ class ConnectionPatch:
     ssl_mode: str | None = None
     host_attributes: Mapping[str, object] | None = field(default=None, repr=False)
     password: Secret | None = None
+
+    def __post_init__(self) -> None:
+        if self.password is not None:
+            object.__setattr__(self, "password", _kept_secret(self.password))
 
     def with_password(self, password: str) -> Self:
         """A copy that also sets the password; an empty one is a password too."""

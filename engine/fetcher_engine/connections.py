@@ -236,19 +236,33 @@ class ConnectionsById:
                 raise EngineError(ErrorCategory.VALIDATION, "connection id mismatch")
             credential = await self._rules.sealed(tenant, patch.password)
             stored = _with_key_version(descriptor, credential)
+            old_name = await self._name_in_cache(store, tenant, connection_id)
             await from_store(lambda: store.update_by_id(tenant, connection_id, stored, credential))
-            await self._rules.forget_schema(tenant, stored.config_name)
+            for name in {old_name or stored.config_name, stored.config_name}:
+                await self._rules.forget_schema(tenant, name)
             return stored
 
         return await self._run("update_by_id", tenant, body)
 
     async def delete(self, tenant: TenantContext, connection_id: str) -> None:
-        """Raise ``not_found``. The schema's fingerprint holds the id: a successor finds none."""
+        """Raise ``not_found``."""
 
         async def body(store: ConnectionIdStore) -> None:
+            name = await self._name_in_cache(store, tenant, connection_id)
             await from_store(lambda: store.delete_by_id(tenant, connection_id))
+            if name is not None:
+                await self._rules.forget_schema(tenant, name)
 
         await self._run("delete_by_id", tenant, body)
+
+    async def _name_in_cache(
+        self, store: ConnectionIdStore, tenant: TenantContext, connection_id: str
+    ) -> str | None:
+        """The name under which a schema may be cached; not looked up where nothing is."""
+        if self._rules.cache is None:
+            return None
+        found = await from_store(lambda: store.find_by_id(tenant, connection_id))
+        return None if found is None else found.config_name
 
     async def _run(
         self,

@@ -22,14 +22,18 @@ class TenantContext:
     @classmethod
     def new(cls, tenant_id: str) -> Self:
         """Trim and validate; raise ``validation`` with ``tenant id is invalid``."""
-        trimmed = tenant_id.strip()
+        given: object = tenant_id
+        trimmed = given.strip() if isinstance(given, str) else ""
         if not _TENANT_ID.fullmatch(trimmed):
             raise EngineError(ErrorCategory.VALIDATION, "tenant id is invalid")
         return cls(trimmed)
 
     def with_request_id(self, request_id: str) -> Self:
-        """A copy with the trimmed request id."""
-        return replace(self, request_id=request_id.strip())
+        """A copy with the trimmed request id; raise ``validation`` for what is no text."""
+        given: object = request_id
+        if not isinstance(given, str):
+            raise EngineError(ErrorCategory.VALIDATION, "request id is invalid")
+        return replace(self, request_id=given.strip())
 
     @property
     def is_zero(self) -> bool:
@@ -42,7 +46,12 @@ class TenantContext:
         return bool(self.tenant_id)
 
 
-def require_tenant(tenant: TenantContext) -> None:
+def require_tenant(tenant: object) -> None:
     """Raise ``validation`` unless the id is well formed, as it stands: nothing is trimmed here."""
-    if not _TENANT_ID.fullmatch(tenant.tenant_id):
+    parts = (tenant.tenant_id, tenant.request_id) if isinstance(tenant, TenantContext) else ("", "")
+    if not all(map(_is_text, parts)) or not _TENANT_ID.fullmatch(parts[0]):
         raise EngineError(ErrorCategory.VALIDATION, "tenant scope is required")
+
+
+def _is_text(part: object) -> bool:
+    return isinstance(part, str)

@@ -10,6 +10,9 @@ from fetcher_engine.errors import EngineError, ErrorCategory
 from fetcher_engine.failures import Checkpoint
 from fetcher_engine.schema import SchemaSnapshot
 
+_ITS_OWN = frozenset({ErrorCategory.CANCELED, ErrorCategory.INTERNAL})
+"""Failures of the leader's own host, such as its cancel signal: they are nobody else's."""
+
 Key = tuple[str, str, str]
 Discover = Callable[[], Awaitable[SchemaSnapshot]]
 
@@ -38,7 +41,8 @@ class DiscoveryFlights:
     async def join(self, key: Key, discover: Discover, checkpoint: Checkpoint) -> SchemaSnapshot:
         """What ``discover`` returns or raises, here or in the caller that is ahead.
 
-        Whoever has waited raises its own deadline or cancellation first.
+        Whoever has waited raises its own deadline or cancellation first; a cancel signal is not
+        asked while it waits.
         """
         while (flight := self._flights.get(key)) is not None:
             # nothing is ever sent: that it closes is the message, which needs no await to tell
@@ -61,7 +65,7 @@ class DiscoveryFlights:
             flight.answer = await discover()
             return flight.answer
         except EngineError as error:
-            if error.category is not ErrorCategory.CANCELED:
+            if error.category not in _ITS_OWN:
                 flight.answer = copy(error)
             raise
         finally:

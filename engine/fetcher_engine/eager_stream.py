@@ -20,6 +20,9 @@ class EagerStream:
         *,
         rows_per_batch: int = _BATCH_ROWS,
     ) -> None:
+        """``rows_per_batch`` is all that bounds a batch; raise ValueError below 1."""
+        if rows_per_batch < 1:
+            raise ValueError("a batch holds one row at least")
         self._batches = _batches({t: list(rows[t]) for t in sorted(rows)}, rows_per_batch)
 
     async def next_batch(self) -> RowBatch | None:

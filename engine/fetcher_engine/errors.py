@@ -41,9 +41,9 @@ class SourceFailure(Exception):
 
     ``reason`` is one of the connector documentation's words (``refused``, ``auth``, ``timeout``,
     ``database_missing`` …); ``table`` and ``column`` are names the caller itself asked for. A
-    driver's text, host, user or row value never stands in any of them. The Engine trusts no
-    connector with that: a reason that is no such word leaves as ``unknown``, and a name that was
-    not asked for does not leave at all.
+    driver's text, host, user or row value never stands in any of them, and the Engine sees to it: a
+    reason is one or two words of lower-case letters, digits and underscores, of 40 characters each,
+    else it leaves as ``unknown``; a name that was not asked for does not leave at all.
 
     Three words decide the category of what the Engine raises after the connect stages:
     ``invalid_filter`` and ``invalid_filter_value`` become ``validation``, ``timeout`` becomes

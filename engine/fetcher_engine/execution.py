@@ -1,6 +1,6 @@
 """One execution of a plan: its deadline, its states, its end (spec 10.1, 10.6)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -57,7 +57,7 @@ class Execution:
 
     async def stream(self, write: Write) -> tuple[ExecutionState, ExtractionSummary]:
         """Give the document to ``write``: the terminal state and the document's facts."""
-        writer = DigestingWriter(write)
+        writer = DigestingWriter(write, self._parts.checkpoint)
         state, completed_at, counts = await self._recorded(partial(self._document, writer))
         summary = ExtractionSummary(
             row_count=sum(counts.values()),
@@ -73,7 +73,9 @@ class Execution:
         if sink is None:
             text = "store mode requires a configured result sink"
             raise EngineError(ErrorCategory.VALIDATION, text)
-        state, completed_at, stored = await self._recorded(partial(self._lines, sink))
+        uploads: list[SinkUpload] = []
+        job = partial(self._lines, sink, uploads)
+        state, completed_at, stored = await self._recorded(job, uploads)
         reference, counts = stored
         reference = replace(reference, completed_at=completed_at)
         return ExtractionResult(state=state, reference=reference, row_counts=counts)
@@ -84,34 +86,31 @@ class Execution:
             self._plan, self._limits, result_format, writer, self._progress
         )
 
-    async def _lines(self, sink: ResultSink) -> tuple[ResultReference, dict[str, int]]:
-        await self._parts.checkpoint()
+    async def _lines(
+        self, sink: ResultSink, uploads: list[SinkUpload]
+    ) -> tuple[ResultReference, dict[str, int]]:
+        checkpoint = self._parts.checkpoint
+        await checkpoint()
         tenant = TenantContext(self._plan.tenant_id, self._plan.request_id)
-        upload = await SinkUpload.open(sink, tenant)
-        try:
-            writer = DigestingWriter(upload.write)
-            counts = await self._parts.runner.run(
-                self._plan, self._limits, LineFormat(), writer, self._progress
-            )
-            reference = await upload.close(
-                row_count=sum(counts.values()),
-                size_bytes=writer.size_bytes,
-                sha256=writer.sha256(),
-            )
-        except GeneratorExit:
-            # the coroutine is being thrown away: nothing may be awaited any more
-            raise
-        except BaseException:
-            await self._parts.sources.shielded(upload.abort)
-            raise
+        upload = await SinkUpload.open(sink, tenant, checkpoint)
+        uploads.append(upload)
+        writer = DigestingWriter(upload.write, checkpoint)
+        counts = await self._parts.runner.run(
+            self._plan, self._limits, LineFormat(), writer, self._progress
+        )
+        reference = await upload.close(
+            row_count=sum(counts.values()), size_bytes=writer.size_bytes, sha256=writer.sha256()
+        )
         return reference, counts
 
     async def _recorded(
-        self, job: Callable[[], Awaitable[T]]
+        self, job: Callable[[], Awaitable[T]], uploads: Sequence[SinkUpload] = ()
     ) -> tuple[ExecutionState, datetime, T]:
         """The terminal state, its time, and what the job returns within its time.
 
-        Every end is recorded: success, failure, and the loop's cancellation, which goes on.
+        Every end is recorded: success, failure, and the loop's cancellation, which goes on. But for
+        a success the ``uploads`` are discarded first. A cancellation that comes while ``completed``
+        is being saved is what the caller sees: ``canceled`` is then saved after it.
         """
         states = self._parts.states
 
@@ -133,15 +132,27 @@ class Execution:
             # the coroutine is being thrown away: nothing may be awaited any more
             raise
         except BaseException:
-            await states.canceled()
+            await self._parts.sources.cleaned_up_after(
+                lambda: self._discard(uploads), states.canceled
+            )
             raise
-        await states.failed(failure)
+        await self._parts.sources.cleaned_up_after(
+            lambda: self._discard(uploads), lambda: states.failed(failure)
+        )
         raise failure
+
+    async def _discard(self, uploads: Sequence[SinkUpload]) -> None:
+        for upload in uploads:
+            await self._parts.sources.shielded(upload.abort)
 
 
 def _require_sound(plan: ExtractionPlan) -> None:
-    """A plan may be made by hand: it must say what a planned one says."""
+    """A plan may be made by hand: it must say what a planned one says.
+
+    A filter on a table that is not read would vanish.
+    """
     names = [step.config_name for step in plan.steps]
     ordinals = [step.ordinal for step in plan.steps]
-    if ordinals != list(range(len(names))) or names != sorted(set(names)):
+    in_order = ordinals == list(range(len(names))) and names == sorted(set(names))
+    if not in_order or any(step.filters.keys() - step.fields.keys() for step in plan.steps):
         raise EngineError(ErrorCategory.VALIDATION, "extraction plan is invalid")

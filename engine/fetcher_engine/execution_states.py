@@ -8,7 +8,7 @@ from datetime import datetime
 from fetcher_engine.concurrency import Concurrency
 from fetcher_engine.context import TenantContext
 from fetcher_engine.errors import EngineError, ErrorCategory
-from fetcher_engine.failures import unexpected
+from fetcher_engine.failures import if_it_can, unexpected
 from fetcher_engine.ports import ExecutionStore
 from fetcher_engine.results import ExecutionState, ExecutionStatus
 
@@ -37,8 +37,7 @@ class ExecutionStates:
         """Raise ``internal`` for a clock that fails."""
         started_at = self._time()
         self._state = replace(self._state, status=ExecutionStatus.RUNNING, started_at=started_at)
-        with suppress(Exception):  # a state that is not written stops no execution
-            await self._save()
+        await if_it_can(self._save)  # a state that is not written stops no execution
 
     async def completed(self) -> tuple[ExecutionState, datetime]:
         """The state of the result, and its time. Raise ``internal`` for a clock that fails."""

@@ -1,6 +1,6 @@
 """What is asked for, and the plan that comes of it (spec 4.9, 4.10)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -43,6 +43,8 @@ class ExtractionRequest:
         object.__setattr__(self, "filters", _frozen_filters(self.filters))
         if not isinstance(self.metadata, Mapping):
             raise _malformed("metadata")
+        if not isinstance(self.overrides, Limits | None):
+            raise _malformed("overrides")
         object.__setattr__(self, "metadata", _frozen(self.metadata))
 
     def to_public_dict(self) -> dict[str, object]:
@@ -116,13 +118,31 @@ def _is_hollow(condition: object) -> bool:
     if condition is None:
         return True
     if isinstance(condition, Mapping):
-        return not condition or any(_is_list(v) and not v for v in condition.values())
-    return _is_list(condition) and not condition
+        return not condition or any(map(_is_empty, condition.values()))
+    return _is_empty(condition)
+
+
+def _is_empty(values: object) -> bool:
+    return isinstance(values, Collection) and not isinstance(values, str | bytes) and not values
+
+
+def _require_parts(steps: object, metadata: object, limits: object, mode: object) -> None:
+    sound = isinstance(steps, Sequence) and all(isinstance(step, PlanStep) for step in steps)
+    known = isinstance(mode, str) and mode in frozenset(ExecutionMode)
+    if not (sound and known and isinstance(metadata, Mapping) and isinstance(limits, Limits)):
+        raise _invalid_plan()
+
+
+def _invalid_plan() -> EngineError:
+    return EngineError(ErrorCategory.VALIDATION, "extraction plan is invalid")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStep:
-    """One source's part: tables and fields in byte order, which is how they are written."""
+    """One source's part: tables and fields in byte order, which is how they are written.
+
+    Raise ``validation`` for what is no such part.
+    """
 
     ordinal: int
     config_name: str
@@ -130,6 +150,12 @@ class PlanStep:
     filters: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
+        parts = _has_text_keys(self.fields) and _has_text_keys(self.filters)
+        if not parts or (type(self.config_name), type(self.ordinal)) != (str, int):
+            raise _invalid_plan()
+        lists, mappings = self.fields.values(), self.filters.values()
+        if not all(map(_is_list, lists)) or not all(map(_has_text_keys, mappings)):
+            raise _invalid_plan()
         in_order = {table: tuple(self.fields[table]) for table in sorted(self.fields)}
         object.__setattr__(self, "fields", MappingProxyType(in_order))
         filters = {table: _frozen(self.filters[table]) for table in sorted(self.filters)}
@@ -178,10 +204,9 @@ class ExtractionPlan:
     mode: ExecutionMode = ExecutionMode.AUTO
 
     def __post_init__(self) -> None:
+        _require_parts(self.steps, self.metadata, self.limits, self.mode)
         object.__setattr__(self, "steps", tuple(self.steps))
         object.__setattr__(self, "metadata", _frozen(self.metadata))
-        if self.mode not in frozenset(ExecutionMode):
-            raise EngineError(ErrorCategory.VALIDATION, "extraction plan is invalid")
         object.__setattr__(self, "mode", ExecutionMode(self.mode))
 
     def to_public_dict(self) -> dict[str, object]:

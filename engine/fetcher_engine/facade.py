@@ -77,7 +77,8 @@ class _Call:
 class Engine:
     """Immutable after construction and safe for concurrent calls; holds no process, file or task.
 
-    Every coroutine raises :class:`EngineError` alone, or lets the loop's cancellation through. It
+    Every coroutine raises :class:`EngineError` alone, or lets the loop's cancellation through (but
+    for ``connections.check_active_executions``, which passes what the host's checker raises). It
     checks that the tenant owns what it names; who may act is the host's business.
     """
 
@@ -118,10 +119,10 @@ class Engine:
         self._registry = registry
         self._store = check_port(connection_store, ConnectionStore, "connection store")
         self._directory_store: ConnectionDirectoryStore | None = check_extension(
-            self._store, ConnectionDirectoryStore, "connection store"
+            self._store, ConnectionDirectoryStore, ConnectionStore, "connection store"
         )
         self._id_store: ConnectionIdStore | None = check_extension(
-            self._store, ConnectionIdStore, "connection store"
+            self._store, ConnectionIdStore, ConnectionStore, "connection store"
         )
         self._cache = check_port(schema_cache, SchemaCache, "schema cache")
         self._executions = check_port(execution_store, ExecutionStore, "execution store")
@@ -252,15 +253,17 @@ class Engine:
         nothing stays in the sink.
         """
         sink = self._sink
-        if plan.mode is ExecutionMode.STORE or (
-            plan.mode is ExecutionMode.AUTO and sink is not None
-        ):
+        _require_plan(plan)
+        mode = plan.mode
+        if mode is ExecutionMode.AUTO:
+            mode = ExecutionMode.DIRECT if sink is None else ExecutionMode.STORE
+        if mode is ExecutionMode.STORE:
             return await self._execute(
                 plan, cancel, progress, lambda execution: execution.store(sink)
             )
-        pieces: list[bytes | memoryview] = []
+        pieces: list[bytes] = []
 
-        async def keep(piece: bytes | memoryview) -> None:
+        async def keep(piece: bytes) -> None:
             pieces.append(piece)
 
         state, summary = await self._execute(
@@ -289,6 +292,7 @@ class Engine:
         ``write`` ends the run as ``unavailable``, with that exception to ``unwrap``; an EngineError
         of it passes. ``progress`` is told of each batch and must not block.
         """
+        _require_plan(plan)
         _, summary = await self._execute(
             plan, cancel, progress, lambda execution: execution.stream(write)
         )
@@ -338,14 +342,16 @@ class Engine:
                 text = "connection store is not configured"
                 raise EngineError(ErrorCategory.VALIDATION, text)
             require_tenant(tenant)
-            return await body(self._call(self._store, cancel))
+            signal = check_port(cancel, CancelSignal, "cancel signal")
+            return await body(self._call(self._store, signal))
 
         return await self._spans.run(span, prologue)
 
     def _call(self, store: ConnectionStore, cancel: CancelSignal | None) -> _Call:
-        # the fallback keeps the deadlines of one call, so that each call needs its own
-        shared = self._concurrency
-        concurrency = SequentialConcurrency() if shared is None else shared
+        concurrency = self._concurrency or SequentialConcurrency()
+        if isinstance(concurrency, SequentialConcurrency):
+            # the fallback keeps the deadlines of one call, so that each call needs its own
+            concurrency = concurrency.anew()
         checkpoint = Checkpoint(concurrency, cancel)
         sources = Sources(registry=self._registry, store=store, concurrency=concurrency)
         resolver = SchemaResolver(
@@ -361,6 +367,11 @@ def _checked(value: T | None, kind: type[T], label: str) -> T:
     if not isinstance(value, kind):
         raise EngineError(ErrorCategory.VALIDATION, f"{label} is invalid")
     return value
+
+
+def _require_plan(plan: object) -> None:
+    if not isinstance(plan, ExtractionPlan):
+        raise EngineError(ErrorCategory.VALIDATION, "extraction plan is invalid")
 
 
 async def _found(call: _Call, tenant: TenantContext, config_name: str) -> ConnectionDescriptor:

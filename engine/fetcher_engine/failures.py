@@ -83,13 +83,55 @@ async def from_source(
 
 async def from_store(call: Callable[[], Awaitable[T]]) -> T:
     """What a connection store answers: its EngineErrors pass, all else is ``unavailable``."""
+    return await from_host(call, store_unavailable, passes_engine_errors=True)
+
+
+async def from_host(
+    call: Callable[[], Awaitable[T]],
+    failure_of: Callable[[BaseException], EngineError],
+    *,
+    checkpoint: Checkpoint | None = None,
+    passes_engine_errors: bool = False,
+) -> T:
+    """What a host's port answers, its own exceptions replaced by what ``failure_of`` makes of them.
+
+    The loop's cancellation goes through, also out of a group; with a ``checkpoint`` an ended
+    deadline or cancellation wins over the port's failure.
+    """
+    ending: BaseException
     try:
         return await call()
-    except (EngineError, DeadlineExceeded):
+    except DeadlineExceeded:
         raise
-    except Exception as error:  # noqa: BLE001 - the boundary to a host's store
-        failure = EngineError(ErrorCategory.UNAVAILABLE, "connection store unavailable", error)
-    raise failure
+    except Exception as error:  # noqa: BLE001 - the boundary to a host's port
+        passes = passes_engine_errors and isinstance(error, EngineError)
+        ending = error if passes else failure_of(error)
+    except BaseExceptionGroup as group:
+        ending = loops_own(group) or failure_of(group)
+    if checkpoint is not None and isinstance(ending, Exception):
+        await checkpoint()
+    raise ending
+
+
+async def if_it_can(call: Callable[[], Awaitable[T]]) -> T | None:
+    """What a host's port answers, None where it fails: for what an operation can do without.
+
+    The loop's cancellation goes through, also out of a group.
+    """
+    try:
+        return await call()
+    except Exception:  # noqa: BLE001 - whatever it raises, the operation goes on
+        return None
+    except BaseExceptionGroup as group:
+        ending = loops_own(group)
+    if ending is None:
+        return None
+    raise ending
+
+
+def store_unavailable(error: BaseException | None = None) -> EngineError:
+    """For a connection store that failed; its exception stays for the host to unwrap."""
+    return EngineError(ErrorCategory.UNAVAILABLE, "connection store unavailable", error)
 
 
 def not_persisted(error: BaseException | None = None) -> EngineError:
@@ -146,10 +188,10 @@ def unknown_type(datasource_type: str, source: str | None = None) -> EngineError
     return EngineError(ErrorCategory.NOT_FOUND, text, source=source)
 
 
-def unknown_datasource() -> EngineError:
-    """For extractions. It names no source: whether another tenant has the name stays unknown."""
+def unknown_datasource(config_name: str) -> EngineError:
+    """For extractions: the caller's own word, whether nobody has the name or another tenant."""
     text = "extraction references an unknown datasource connection"
-    return EngineError(ErrorCategory.NOT_FOUND, text)
+    return EngineError(ErrorCategory.NOT_FOUND, text, source=config_name)
 
 
 def asked_names(

@@ -48,9 +48,14 @@ class Limits:
         for name, path in _PATHS.items():
             value = getattr(self, name)
             number = (int, float) if name == "timeout" else int
-            if isinstance(value, bool) or not isinstance(value, number) or not math.isfinite(value):
+            infinite = isinstance(value, float) and not math.isfinite(value)
+            if isinstance(value, bool) or not isinstance(value, number) or infinite:
                 raise EngineError(ErrorCategory.VALIDATION, f"limit is not a number: limits.{path}")
-        hard_limits = MappingProxyType(dict(self.connector_hard_limits))
+        given: object = self.connector_hard_limits
+        if not isinstance(given, Mapping):
+            text = "limit is not a number: limits.connectorHardLimits"
+            raise EngineError(ErrorCategory.VALIDATION, text)
+        hard_limits = MappingProxyType(dict(given))
         object.__setattr__(self, "connector_hard_limits", hard_limits)
 
     @classmethod

@@ -43,6 +43,8 @@ class Planner:
 
     async def plan(self, tenant: TenantContext, request: ExtractionRequest) -> ExtractionPlan:
         """The plan; no source is queried, at most its schema is read."""
+        if not isinstance(request, ExtractionRequest):
+            raise EngineError(ErrorCategory.VALIDATION, "extraction request is invalid")
         _require_shape(request)
         self._ceilings.require_within(request)
         limits = self._limits.effective(request.overrides)
@@ -73,7 +75,7 @@ class Planner:
         for name in names[: limits.max_datasources + 1]:
             descriptor = await self._sources.find(tenant, name)
             if descriptor is None:
-                raise unknown_datasource()
+                raise unknown_datasource(name)
             descriptors[name] = descriptor
         if len(names) > limits.max_datasources:
             raise EngineError(
@@ -128,8 +130,9 @@ def _validation_request(request: ExtractionRequest) -> SchemaValidationRequest:
 
 
 def _require_valid(report: ValidationReport) -> None:
-    if any(failure.type is FailureType.DATASOURCE_NOT_FOUND for failure in report.failures):
-        raise unknown_datasource()
+    for failure in report.failures:
+        if failure.type is FailureType.DATASOURCE_NOT_FOUND:
+            raise unknown_datasource(failure.config_name)
     if not report.valid:
         raise EngineError(
             ErrorCategory.VALIDATION,

@@ -3,8 +3,8 @@
 Methods are coroutines unless written as plain functions; those do no I/O. A port is called by
 several operations at once, honours cancellation, and keeps tenants apart by ``tenant.tenant_id``.
 What a port raises never leaves the Engine as it is: a connector's :class:`SourceFailure` becomes an
-:class:`EngineError` with its safe words, an ``EngineError`` of a store passes, anything else is
-replaced by a fixed text.
+:class:`EngineError` with its safe words, an ``EngineError`` of a store passes, and ``validation``
+and ``not_found`` of a factory; anything else is replaced by a fixed text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,10 @@ class Connector(Protocol):
         """Connect, if not connected, and prove that the source answers."""
 
     async def discover_schema(self) -> SchemaSnapshot:
-        """The source's tables without system tables. Connects lazily: nobody tested before."""
+        """The source's tables without system tables. Connects lazily: nobody tested before.
+
+        It must not ask the same Engine for a schema: two that wait for each other wait for ever.
+        """
         ...
 
     async def open_stream(self, request: StreamRequest) -> BatchStream:
@@ -258,9 +261,10 @@ class RowEncoding(Protocol):
     def encode(self, rows: Sequence[Mapping[str, object]]) -> bytes | None:
         """Compact JSON objects joined by commas, in UTF-8, columns in byte order; no I/O.
 
-        Every value must be what :func:`encode_value` makes of it; only a number's notation may
-        differ (``1e-07``, ``100.0``). None, or any exception, for rows that it cannot write in this
-        way: the Engine then writes them, or says why they cannot be written.
+        Every value must be written exactly as :func:`encode_value` does, numbers too: else the
+        document's bytes would depend on where a source cuts its rows. None, or any exception, for
+        rows that it cannot write in this way: the Engine then writes them, or says why they cannot
+        be written.
         """
         ...
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Awaitable, Callable
 
-from fetcher_engine.concurrency import DeadlineExceeded, Handoff
+from fetcher_engine.concurrency import Handoff
 from fetcher_engine.errors import EngineError, ErrorCategory
+from fetcher_engine.failures import if_it_can
 from fetcher_engine.ports import SpoolFile
 
 MEMORY_BYTES = 4 * 1024 * 1024
@@ -62,28 +63,25 @@ class ReadAhead:
             await self._file.aclose()
 
     async def _was_spooled(self, piece: bytes) -> bool:
-        if self._open_spool is None:
+        open_spool = self._open_spool
+        if open_spool is None:
             return False
-        try:
+
+        async def append() -> bool:
             if self._file is None:
-                self._file = await self._open_spool()
+                self._file = await open_spool()
             await self._file.append(piece)
-        except DeadlineExceeded:
-            raise
-        except Exception:  # noqa: BLE001 - a spool that is full or broken costs time, not the run
+            return True
+
+        # a spool that is full or broken costs time, not the run
+        if await if_it_can(append) is None:
             self._open_spool = None
             return False
         return True
 
     async def _from_spool(self, max_bytes: int) -> bytes:
-        data: object = b""
-        if self._file is not None:
-            try:
-                data = await self._file.read(max_bytes)
-            except DeadlineExceeded:
-                raise
-            except Exception:  # noqa: BLE001 - the boundary to the host's spool
-                data = b""
+        file = self._file
+        data: object = None if file is None else await if_it_can(lambda: file.read(max_bytes))
         if not isinstance(data, bytes) or not 0 < len(data) <= max_bytes:
             raise EngineError(ErrorCategory.UNAVAILABLE, "failed to spool extraction result")
         return data

@@ -1,6 +1,6 @@
 """How large a request may be beyond the limits of what it extracts (spec 7)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -76,9 +76,14 @@ def _sizes(request: ExtractionRequest) -> Iterator[_Size]:
 
 
 def _value_count(condition: object) -> int:
-    """How many values a condition holds: lists count their items, anything else is one."""
-    if isinstance(condition, Mapping):
-        return sum(map(_value_count, condition.values()))
-    if isinstance(condition, Sequence) and not isinstance(condition, str | bytes | bytearray):
-        return len(condition)
-    return 1
+    """How many values a condition holds, at whatever depth."""
+    count, waiting = 0, [condition]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            waiting += part.values()
+        elif isinstance(part, Collection) and not isinstance(part, str | bytes | bytearray):
+            waiting += part
+        else:
+            count += 1
+    return count

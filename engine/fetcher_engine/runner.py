@@ -7,15 +7,13 @@ from typing import TypeAlias
 
 from fetcher_engine.concurrency import (
     Concurrency,
-    DeadlineExceeded,
     Handoff,
     HandoffClosed,
     Job,
 )
 from fetcher_engine.context import TenantContext
-from fetcher_engine.errors import EngineError
 from fetcher_engine.extraction import ExtractionPlan
-from fetcher_engine.failures import Checkpoint, not_persisted
+from fetcher_engine.failures import Checkpoint, from_host, not_persisted
 from fetcher_engine.limits import Limits
 from fetcher_engine.ports import RowEncoding, Spool
 from fetcher_engine.read_ahead import MEMORY_BYTES, OpenSpool, ReadAhead
@@ -23,30 +21,28 @@ from fetcher_engine.result_format import ByteBudget, Emit, ResultFormat
 from fetcher_engine.sources import Sources
 from fetcher_engine.step_reading import Progress, StepReader
 
-Write: TypeAlias = Callable[[bytes | memoryview], Awaitable[None]]
+Write: TypeAlias = Callable[[bytes], Awaitable[None]]
 
 
 class DigestingWriter:
     """Counts and digests exactly the bytes that the host takes."""
 
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: Write, checkpoint: Checkpoint) -> None:
         self._write = write
+        self._checkpoint = checkpoint
         self._digest = hashlib.sha256()
         self.size_bytes = 0
 
     async def write(self, piece: bytes) -> None:
         """Raise ``unavailable`` when the host's function fails, with its exception to unwrap."""
-        try:
-            await self._write(piece)
-        except (EngineError, DeadlineExceeded):
-            raise
-        except Exception as error:  # noqa: BLE001 - the boundary to the host's function
-            failure = not_persisted(error)
-        else:
-            self._digest.update(piece)
-            self.size_bytes += len(piece)
-            return
-        raise failure
+        await from_host(
+            lambda: self._write(piece),
+            not_persisted,
+            checkpoint=self._checkpoint,
+            passes_engine_errors=True,
+        )
+        self._digest.update(piece)
+        self.size_bytes += len(piece)
 
     def sha256(self) -> str:
         return self._digest.hexdigest()
@@ -109,12 +105,12 @@ class Runner:
         jobs: list[Job] = [partial(reader.run, tenant) for reader in readers]
         if waiting:
             jobs.insert(0, partial(self._drain, waiting, writer))
-        try:
-            # the writer is no step: it takes no place from them
-            await self._concurrency.run_ordered(jobs, limits.max_concurrency + bool(waiting))
-        finally:
-            for ahead in waiting:
-                await self._sources.shielded(ahead.aclose)
+        # the writer is no step: it takes no place from them
+        places = limits.max_concurrency + bool(waiting)
+        run: Job = partial(self._concurrency.run_ordered, jobs, places)
+        for ahead in waiting:
+            run = partial(self._sources.cleaned_up_after, run, ahead.aclose)
+        await run()
         await self._checkpoint()
         if not plan.steps and result_format.empty:
             await writer.write(result_format.empty)
@@ -136,6 +132,7 @@ class Runner:
                 except HandoffClosed:
                     break
                 await writer.write(piece)
+                await self._checkpoint()
             await self._sources.shielded(ahead.aclose)
 
 

@@ -20,24 +20,32 @@ class ColumnSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class TableSnapshot:
-    """One table or collection. ``fields`` are what can be asked for; ``columns`` may tell more."""
+    """One table or collection. ``fields`` are what can be asked for; ``columns`` may tell more.
+
+    A dot in a field makes it a path into a document, unless ``columns`` has a column of that name.
+    """
 
     name: str
     fields: tuple[str, ...]
     columns: tuple[ColumnSnapshot, ...] = ()
 
+    @classmethod
+    def of_columns(cls, name: str, columns: Sequence[str]) -> "TableSnapshot":
+        """A table of which only the columns' names are known; a dot is a part of the name."""
+        return cls(name, tuple(columns), tuple(ColumnSnapshot(column, "") for column in columns))
+
     def has_field(self, name: str) -> bool:
         """Whether it is a field, or the parent object of flattened document paths."""
-        return name in self.fields or any(f.startswith(f"{name}.") for f in self.fields)
+        return name in self.fields or any(f.startswith(f"{name}.") for f in self._paths())
 
     def top_level_fields(self) -> tuple[str, ...]:
-        """All fields once, in byte order; a flattened path counts as its topmost parent.
-
-        A field whose own name holds a dot (SQL allows it) keeps it: its table tells ``columns``.
-        """
-        columns = {column.name for column in self.columns}
-        names = {f if f in columns else f.partition(".")[0] for f in self.fields}
+        """All fields once, in byte order; a flattened path counts as its topmost parent."""
+        paths = self._paths()
+        names = {f.partition(".")[0] if f in paths else f for f in self.fields}
         return tuple(sorted(names))
+
+    def _paths(self) -> frozenset[str]:
+        return frozenset(self.fields) - {column.name for column in self.columns}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,14 @@
 
 import hashlib
 import json
-from contextlib import suppress
 from dataclasses import replace
 
 from fetcher_engine.connection import ConnectionDescriptor
 from fetcher_engine.context import TenantContext
 from fetcher_engine.discovery_flights import DiscoveryFlights
-from fetcher_engine.failures import Checkpoint, Phase, from_source
+from fetcher_engine.failures import Checkpoint, Phase, from_source, if_it_can
 from fetcher_engine.ports import Connector, SchemaCache
-from fetcher_engine.schema import SchemaSnapshot
+from fetcher_engine.schema import SchemaSnapshot, TableSnapshot
 from fetcher_engine.sources import Sources
 
 
@@ -63,8 +62,8 @@ class SchemaResolver:
 
         async def discover_and_remember() -> SchemaSnapshot:
             snapshot = await self.discover(descriptor)
-            with suppress(Exception):  # a cache that does not store is no failure (spec 5.9)
-                await cache.put_schema(tenant, snapshot, key)
+            # a cache that does not store is no failure (spec 5.9)
+            await if_it_can(lambda: cache.put_schema(tenant, snapshot, key))
             return snapshot
 
         flight = tenant.tenant_id, descriptor.config_name, key
@@ -76,6 +75,7 @@ class SchemaResolver:
         async def ask(connector: Connector) -> SchemaSnapshot:
             async def discovered() -> SchemaSnapshot:
                 snapshot = await connector.discover_schema()
+                _require_sound(snapshot)
                 return replace(snapshot, config_name=descriptor.config_name)
 
             return await from_source(
@@ -92,7 +92,23 @@ class SchemaResolver:
         self, cache: SchemaCache, tenant: TenantContext, config_name: str, key: str
     ) -> SchemaSnapshot | None:
         # whatever a cache raises, and what is no schema, is a miss (spec 5.9)
-        with suppress(Exception):
-            cached: object = await cache.get_schema(tenant, config_name, key)
-            return cached if isinstance(cached, SchemaSnapshot) else None
-        return None
+        cached: object = await if_it_can(lambda: cache.get_schema(tenant, config_name, key))
+        return cached if isinstance(cached, SchemaSnapshot) else None
+
+
+class NotASchema(Exception):
+    """A connector discovered something that is no schema."""
+
+
+def _require_sound(snapshot: object) -> None:
+    if not isinstance(snapshot, SchemaSnapshot):
+        raise NotASchema
+    for table in snapshot.tables:
+        _require_sound_table(table)
+
+
+def _require_sound_table(table: object) -> None:
+    if not isinstance(table, TableSnapshot) or not isinstance(table.fields, list | tuple):
+        raise NotASchema
+    if not all(isinstance(name, str) for name in (table.name, *table.fields)):
+        raise NotASchema

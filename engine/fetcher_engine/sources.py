@@ -8,7 +8,7 @@ from fetcher_engine.concurrency import Concurrency
 from fetcher_engine.connection import ConnectionDescriptor
 from fetcher_engine.context import TenantContext
 from fetcher_engine.errors import EngineError, ErrorCategory
-from fetcher_engine.failures import from_store, unknown_type
+from fetcher_engine.failures import from_store, store_unavailable, unknown_type
 from fetcher_engine.port_check import check_port
 from fetcher_engine.ports import ConnectionStore, Connector, ConnectorFactory, ConnectorRegistry
 
@@ -30,7 +30,10 @@ class Sources:
 
     async def find(self, tenant: TenantContext, config_name: str) -> ConnectionDescriptor | None:
         """The tenant's connection of this name, None where it has none."""
-        return await from_store(lambda: self._store.find_connection(tenant, config_name))
+        found: object = await from_store(lambda: self._store.find_connection(tenant, config_name))
+        if found is None or isinstance(found, ConnectionDescriptor):
+            return found
+        raise store_unavailable()
 
     def factory(self, descriptor: ConnectionDescriptor) -> ConnectorFactory:
         """Raise ``not_found`` for a type that nobody registered, ``unavailable`` if that fails."""
@@ -56,10 +59,22 @@ class Sources:
     ) -> T:
         """Build a connector, use it, and close it on every path; errors of closing are ignored."""
         connector = self._build(descriptor)
+        return await self.cleaned_up_after(lambda: use(connector), connector.close)
+
+    async def cleaned_up_after(
+        self, use: Callable[[], Awaitable[T]], clean_up: Callable[[], Awaitable[None]]
+    ) -> T:
+        """What ``use`` returns; ``clean_up`` runs on every path, shielded and bounded."""
         try:
-            return await use(connector)
-        finally:
-            await self.shielded(connector.close)
+            result = await use()
+        except GeneratorExit:
+            # the coroutine is being thrown away: nothing may be awaited any more
+            raise
+        except BaseException:
+            await self.shielded(clean_up)
+            raise
+        await self.shielded(clean_up)
+        return result
 
     async def shielded(self, clean_up: Callable[[], Awaitable[None]]) -> None:
         """Run clean-up, protected and bounded."""

@@ -1,7 +1,7 @@
 """One step of a run: from a source's batches to its part of the document (spec 10.2)."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from fetcher_engine.batches import Batch, EncodedBatch, RowBatch, StreamRequest
 from fetcher_engine.concurrency import DeadlineExceeded
@@ -26,8 +26,12 @@ T = TypeVar("T")
 
 ENCODING_REASONS = frozenset({"not_encodable", "invalid_text"})
 
-Progress = Callable[[str, str, int, int], None]
-"""Called with config name, table, and that table's rows and bytes so far; must not block."""
+
+class Progress(Protocol):
+    """What a host is told of each piece of rows; it must not block. An exception ends the run."""
+
+    def __call__(self, config_name: str, table: str, rows: int, size_bytes: int, /) -> None:
+        """Rows and bytes of this table so far; they begin anew with each table."""
 
 
 class StepReader:
@@ -65,21 +69,23 @@ class StepReader:
     async def run(self, tenant: TenantContext) -> None:
         """Read to the end. Whatever goes wrong leaves as EngineError, without its origin's text."""
         try:
-            await self._run(tenant)
-        except (EngineError, DeadlineExceeded):
+            return await self._run(tenant)
+        except DeadlineExceeded:
             raise
+        except EngineError as error:
+            failure = error
         except Exception:  # noqa: BLE001 - a crash in one step is contained (spec 10.3)
             failure = self._crash()
-        else:
-            return
-        await self._checkpoint()
+        if failure.category is ErrorCategory.INTERNAL:
+            # an ended deadline or a cancellation is what went wrong (spec 10.7)
+            await self._checkpoint()
         raise failure
 
     async def _run(self, tenant: TenantContext) -> None:
         await self._checkpoint()
         descriptor = await self._sources.find(tenant, self._step.config_name)
         if descriptor is None:
-            raise unknown_datasource()
+            raise unknown_datasource(self._step.config_name)
         await self._sources.with_connector(descriptor, self._read)
 
     async def _read(self, connector: Connector) -> None:
@@ -98,10 +104,7 @@ class StepReader:
             return stream
 
         stream = await self._ask(Phase.QUERY, opened)
-        try:
-            await self._copy(stream)
-        finally:
-            await self._sources.shielded(stream.aclose)
+        await self._sources.cleaned_up_after(lambda: self._copy(stream), stream.aclose)
 
     async def _copy(self, stream: BatchStream) -> None:
         while (batch := await self._ask(Phase.QUERY, stream.next_batch)) is not None:
@@ -118,6 +121,7 @@ class StepReader:
             await self._put(batch.table, piece)
             self._count(batch.table, piece.row_count, piece.size_bytes)
             self._tell(batch.table)
+            await self._checkpoint()
 
     def _tell(self, table: str) -> None:
         if self._progress is None:
@@ -141,11 +145,11 @@ class StepReader:
         raise failure
 
     def _pieces(self, batch: Batch) -> Iterable[RowPiece]:
-        if isinstance(batch, EncodedBatch) and bool(batch.data) == (batch.row_count > 0):
+        if isinstance(batch, EncodedBatch) and _is_sound(batch):
             return [JoinedRows(batch.data, batch.row_count)] if batch.data else []
         if isinstance(batch, RowBatch):
             return self._encoded(batch)
-        raise self._crash("malformed_batch")
+        raise self._crash("malformed_batch", getattr(batch, "table", None))
 
     def _encoded(self, batch: RowBatch) -> Iterator[RowPiece]:
         if batch.table not in self._step.fields:
@@ -185,7 +189,7 @@ class StepReader:
     def _crash(self, reason: str | None = None, table: str | None = None) -> EngineError:
         text = "extraction step failed unexpectedly"
         source = self._step.config_name
-        table = table if table in self._step.fields else None
+        table = table if isinstance(table, str) and table in self._step.fields else None
         return EngineError(ErrorCategory.INTERNAL, text, source=source, reason=reason, table=table)
 
     async def _ask(self, phase: Phase, call: Callable[[], Awaitable[T]]) -> T:
@@ -196,3 +200,11 @@ class StepReader:
             checkpoint=self._checkpoint,
             asked=self._asked,
         )
+
+
+def _is_sound(batch: EncodedBatch) -> bool:
+    """Whether it looks like so many objects; a buffer that its owner writes to again does not."""
+    data, rows = batch.data, batch.row_count
+    if type(data) is not bytes or type(rows) is not int:
+        return False
+    return (data[:1], data[-1:]) == (b"{", b"}") if rows > 0 else not (data or rows)

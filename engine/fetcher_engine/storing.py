@@ -1,11 +1,12 @@
 """A result on its way into the host's sink (spec 10.5)."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import TypeVar
 
-from fetcher_engine.concurrency import DeadlineExceeded
 from fetcher_engine.context import TenantContext
 from fetcher_engine.errors import EngineError, ErrorCategory
-from fetcher_engine.failures import not_persisted
+from fetcher_engine.failures import Checkpoint, from_host, not_persisted
 from fetcher_engine.port_check import check_port
 from fetcher_engine.ports import ResultSink, ResultStreamWriter
 from fetcher_engine.results import (
@@ -16,44 +17,39 @@ from fetcher_engine.results import (
     ResultReference,
 )
 
+T = TypeVar("T")
+
 SHA256 = "SHA-256"
+
+
+class NotAResultStream(Exception):
+    """A sink opened nothing that could be written to."""
 
 
 class SinkUpload:
     """One result stream of a sink, whose failures become ``unavailable`` with a cause to unwrap."""
 
-    def __init__(self, writer: ResultStreamWriter) -> None:
+    def __init__(self, writer: ResultStreamWriter, checkpoint: Checkpoint) -> None:
         self._writer = writer
+        self._checkpoint = checkpoint
 
     @classmethod
-    async def open(cls, sink: ResultSink, tenant: TenantContext) -> "SinkUpload":
-        try:
-            writer = check_port(
-                await sink.open_result_stream(tenant), ResultStreamWriter, "result stream"
-            )
-        except DeadlineExceeded:
-            raise
-        except Exception as error:  # noqa: BLE001 - the boundary to a host's sink
-            failure = not_persisted(error)
-        else:
-            if writer is not None:
-                return cls(writer)
-            failure = not_persisted()
-        raise failure
+    async def open(
+        cls, sink: ResultSink, tenant: TenantContext, checkpoint: Checkpoint
+    ) -> "SinkUpload":
+        async def open_stream() -> ResultStreamWriter:
+            opened = await sink.open_result_stream(tenant)
+            writer = check_port(opened, ResultStreamWriter, "result stream")
+            if writer is None:
+                raise NotAResultStream
+            return writer
 
-    async def write(self, data: bytes | memoryview) -> None:
-        piece = bytes(data)
-        try:
-            taken = await self._writer.write(piece)
-        except DeadlineExceeded:
-            raise
-        except Exception as error:  # noqa: BLE001 - the boundary to a host's sink
-            failure = not_persisted(error)
-        else:
-            if type(taken) is int and taken == len(piece):
-                return
-            failure = not_persisted()
-        raise failure
+        return cls(await from_host(open_stream, not_persisted, checkpoint=checkpoint), checkpoint)
+
+    async def write(self, data: bytes) -> None:
+        taken: object = await self._ask(lambda: self._writer.write(data))
+        if type(taken) is not int or taken != len(data):
+            raise not_persisted()
 
     async def close(self, *, row_count: int, size_bytes: int, sha256: str) -> ResultReference:
         """What the sink says of the stored result, completed by what the Engine knows.
@@ -61,24 +57,20 @@ class SinkUpload:
         Raise ``validation`` for an unknown owner of its protection, and ``internal`` for a digest
         that is not the written bytes'; the path of the result, which is stored, is in the cause.
         """
-        try:
-            reference: object = await self._writer.close()
-        except DeadlineExceeded:
-            raise
-        except Exception as error:  # noqa: BLE001 - the boundary to a host's sink
-            failure = not_persisted(error)
-        else:
-            if isinstance(reference, ResultReference):
-                _require_sound(reference, sha256)
-                return replace(
-                    reference,
-                    format="ndjson",
-                    row_count=row_count,
-                    size_bytes=reference.size_bytes or size_bytes,
-                    integrity=_present(reference.integrity, sha256),
-                )
-            failure = not_persisted()
-        raise failure
+        reference: object = await self._ask(self._writer.close)
+        if not isinstance(reference, ResultReference):
+            raise not_persisted()
+        _require_sound(reference, sha256)
+        return replace(
+            reference,
+            format="ndjson",
+            row_count=row_count,
+            size_bytes=reference.size_bytes or size_bytes,
+            integrity=_present(reference.integrity, sha256),
+        )
+
+    async def _ask(self, call: Callable[[], Awaitable[T]]) -> T:
+        return await from_host(call, not_persisted, checkpoint=self._checkpoint)
 
     async def abort(self) -> None:
         """Discard the result; may raise whatever the sink raises."""

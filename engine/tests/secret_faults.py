@@ -43,6 +43,7 @@ class Rule(NamedTuple):
 
 ALL = frozenset(ErrorCategory)
 IGNORED = Rule()
+WRITES = ("create", "update", "delete", "update_by_id", "delete_by_id")
 STORE = Rule("connection store unavailable", passing=ALL, keeps_cause=True, tells_deadline=True)
 PROTECT = Rule("failed to protect connection credential")
 CHECK = Rule("failed to check for active executions")
@@ -63,7 +64,7 @@ POINTS: list[tuple[str, Rule, tuple[str, ...]]] = [
     ("store.list", STORE, ("list",)),
     ("store.update", STORE, ("update",)),
     ("store.delete", STORE, ("delete",)),
-    ("store.find_by_id", STORE, ("get_by_id",)),
+    ("store.find_by_id", STORE, ("get_by_id", "update_by_id", "delete_by_id")),
     ("store.list_paged", STORE, ("list_paged",)),
     ("store.update_by_id", STORE, ("update_by_id",)),
     ("store.delete_by_id", STORE, ("delete_by_id",)),
@@ -72,7 +73,7 @@ POINTS: list[tuple[str, Rule, tuple[str, ...]]] = [
     ("checker.has_active_executions", CHECK_ALONE, ("check",)),
     ("cache.get_schema", IGNORED, CACHED),
     ("cache.put_schema", IGNORED, CACHED),
-    ("cache.invalidate_schema", IGNORED, ("create", "update", "delete", "update_by_id")),
+    ("cache.invalidate_schema", IGNORED, WRITES),
     ("registry.connector", REGISTRY, SOURCES),
     ("factory.requires_fields", REGISTRY, ("plan",)),
     ("factory.build", BUILD, SOURCES),

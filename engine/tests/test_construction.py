@@ -8,6 +8,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from fetcher_engine import (
+    ConnectionDirectoryStore,
     ConnectionInput,
     ConnectionStore,
     ConnectorRegistry,
@@ -28,7 +29,7 @@ from fetcher_engine.memory import (
 )
 
 from .loops import concurrency_of_the_round, every_loop, run
-from .refusals import refuses
+from .refusals import leaky, refuses
 
 VALIDATION = ErrorCategory.VALIDATION
 
@@ -122,6 +123,12 @@ def test_asynchronous_mocks_and_partials_count_as_coroutines() -> None:
     mock.find_connection = functools.partial(real.find_connection)
     assert check_port(mock, ConnectionStore, "store") is mock
 
+    class AsyncCall:
+        async def __call__(self, tenant: TenantContext, config_name: str) -> None: ...
+
+    mock.find_connection = functools.partial(AsyncCall())
+    assert check_port(mock, ConnectionStore, "store") is mock
+
 
 def test_absent_is_none_a_dead_reference_or_a_marked_object_and_never_a_falsy_one() -> None:
     assert check_port(None, ConnectionStore, "store") is None
@@ -171,15 +178,33 @@ def test_store_that_keeps_connections_wrongly_is_refused_at_once(broken: str) ->
 
 
 @every_loop
-def test_store_that_lacks_a_method_of_an_extension_does_not_offer_it() -> None:
+def test_store_that_offers_half_an_extension_is_refused_at_once() -> None:
     store: Any = MemoryConnectionIdStore()
     store.list_paged = None
-    engine = Engine(
-        MemoryRegistry(), connection_store=store, concurrency=concurrency_of_the_round()
-    )
-    with refuses(VALIDATION, "connection store is not configured"):
-        run(engine.connections_by_id.get(TenantContext("t1"), "7"))
-    assert run(engine.connections.list(TenantContext("t1"))) == ()
+    with refuses(VALIDATION, "connection store is invalid") as caught:
+        Engine(MemoryRegistry(), connection_store=store)
+    assert caught.value.__notes__ == ["see ConnectionIdStore.list_paged"]
+
+
+def test_stub_that_is_inherited_from_the_protocol_is_no_method() -> None:
+    class Half(ConnectionDirectoryStore):
+        async def find_connection(self, tenant: TenantContext, config_name: str) -> None: ...
+
+    with refuses(VALIDATION, "connection store is invalid"):
+        Engine(MemoryRegistry(), connection_store=Half())  # type: ignore[abstract]
+
+
+def test_port_that_cannot_be_asked_is_refused_and_raises_nothing_of_its_own() -> None:
+    class Broken:
+        def __getattr__(self, name: str) -> object:
+            raise leaky()
+
+    store = MemoryConnectionStore()
+    gone = weakref.proxy(store)
+    del store
+    for port in (Broken(), gone):
+        with refuses(VALIDATION, "connection store is invalid"):
+            check_port(port, ConnectionStore, "connection store")
 
 
 @pytest.mark.parametrize("given", [None, Limits()])

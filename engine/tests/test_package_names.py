@@ -17,7 +17,7 @@ from fetcher_engine import ports
 PACKAGE = Path(fetcher_engine.__file__).parent
 MODULES = [fetcher_engine, fetcher_engine.memory]
 
-NEITHER_CLASS_NOR_FUNCTION = {"Batch", "Progress", "REDACTED", "Write", "encode_text"}
+NEITHER_CLASS_NOR_FUNCTION = {"Batch", "Job", "REDACTED", "Write", "encode_text"}
 
 PORT_METHODS = {
     name

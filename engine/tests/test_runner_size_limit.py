@@ -66,4 +66,4 @@ def test_no_byte_beyond_the_limit_is_written() -> None:
 
     with refuses(ErrorCategory.LIMIT_EXCEEDED):
         run(main())
-    assert 140_000 < written <= 200_000
+    assert 0 < written <= 200_000

@@ -142,7 +142,7 @@ def test_rows_that_raise_when_they_are_looked_at(operation: str, kind: str) -> N
         (RowBatch(SENTINEL, [{"x": 1}]), ("table_out_of_order", None)),
         (RowBatch(SENTINEL, [{"x": Opaque()}]), ("table_out_of_order", None)),
         (EncodedBatch(SENTINEL, b'{"x":1}', 1), ("table_out_of_order", None)),
-        (EncodedBatch("t", b"", 3), ("malformed_batch", None)),
+        (EncodedBatch("t", b"", 3), ("malformed_batch", "t")),
         (RowBatch("t", [SENTINEL]), (NOT_ENCODABLE, "t")),  # type: ignore[list-item]  # a mistake
     ],
     ids=["table", "table and row", "encoded table", "count", "row that is a text"],

@@ -17,7 +17,7 @@ from .faulty_ports import RECORD, TENANT, World
 from .leaks import gives_nothing_away, tainted
 from .loops import RealLoop, every_loop, real_loops, run
 from .refusals import SENTINEL
-from .secret_faults import FAULTS, TIMED_OUT, Halt, observers_saw_nothing, of_secrets, outcome_of
+from .secret_faults import FAULTS, Halt, observers_saw_nothing, of_secrets, outcome_of
 from .secret_operations import PLAN
 
 LOST = (ErrorCategory.UNAVAILABLE, "failed to spool extraction result")
@@ -68,13 +68,13 @@ def test_spool_that_fails(loop: RealLoop, point: str, kind: str) -> None:
     world = World(point, error=fault_of(kind))
     outcome = read_ahead(world, loop)
     assert point in world.reached
-    if point == "file.aclose" or (point != "file.read" and kind != "deadline"):
+    if point != "file.read":
         assert outcome == DOCUMENT
         return
     assert isinstance(outcome, EngineError)
     gives_nothing_away(outcome)
     observers_saw_nothing(world, outcome)
-    assert (outcome.category, outcome.message) == (TIMED_OUT if kind == "deadline" else LOST)
+    assert (outcome.category, outcome.message) == LOST
     assert outcome.unwrap() is None
 
 
