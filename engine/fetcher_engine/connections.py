@@ -103,6 +103,7 @@ class ConnectionDirectory:
         """Store a new connection; raise ``conflict`` where the tenant has the name already."""
 
         async def body(store: ConnectionDirectoryStore) -> ConnectionDescriptor:
+            _require_kind(new, ConnectionInput, "connection input")
             new.validate()
             descriptor = new.to_descriptor()
             name = descriptor.config_name
@@ -140,6 +141,7 @@ class ConnectionDirectory:
         """Patch a connection that no execution uses; raise ``not_found`` or ``conflict``."""
 
         async def body(store: ConnectionDirectoryStore) -> ConnectionDescriptor:
+            _require_kind(patch, ConnectionPatch, "connection patch")
             old = await _found(store, tenant, config_name)
             await self._rules.require_idle_before_writing(tenant, config_name)
             patched = patch.apply(old)
@@ -232,6 +234,8 @@ class ConnectionsById:
         """Store a descriptor that the host has patched; of the patch only the password counts."""
 
         async def body(store: ConnectionIdStore) -> ConnectionDescriptor:
+            _require_kind(descriptor, ConnectionDescriptor, "connection")
+            _require_kind(patch, ConnectionPatch, "connection patch")
             if descriptor.id and descriptor.id != connection_id:
                 raise EngineError(ErrorCategory.VALIDATION, "connection id mismatch")
             credential = await self._rules.sealed(tenant, patch.password)
@@ -273,6 +277,11 @@ class ConnectionsById:
         return await self._spans.run(
             f"engine.connection.{operation}", lambda: body(_required(self._store, tenant))
         )
+
+
+def _require_kind(value: object, kind: type, label: str) -> None:
+    if not isinstance(value, kind):
+        raise EngineError(ErrorCategory.VALIDATION, f"{label} is invalid")
 
 
 def _required(store: T | None, tenant: TenantContext) -> T:

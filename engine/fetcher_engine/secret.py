@@ -13,7 +13,11 @@ class Secret:
     __hash__ = None  # type: ignore[assignment]  # a hash would be an oracle; typeshed wants a method
 
     def __init__(self, value: str = "") -> None:
-        self._value = value
+        """Raise TypeError for what is no text."""
+        given: object = value
+        if not isinstance(given, str):
+            raise TypeError("a secret is a text")
+        self._value = given
 
     def reveal(self) -> str:
         """The secret itself; keep it no longer than the call that needs it."""

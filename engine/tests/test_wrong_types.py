@@ -14,6 +14,7 @@ from fetcher_engine import (
     ExtractionRequest,
     Limits,
     PlanStep,
+    Secret,
     TenantContext,
 )
 
@@ -150,3 +151,22 @@ def test_password_of_another_kind_is_refused(password: Any) -> None:
 def test_what_is_no_cancel_signal(signal: Any) -> None:
     with refuses(VALIDATION, "cancel signal is invalid"):
         run(host_of(TWO).engine.execute_extraction(PLAN, cancel=signal))
+
+
+@every_loop
+@pytest.mark.parametrize("value", [None, {}, "c"])
+def test_what_is_no_connection(value: Any) -> None:
+    host = host_of(TWO)
+    by_name, by_id = host.engine.connections, host.engine.connections_by_id
+    with refuses(VALIDATION, "connection input is invalid"):
+        run(by_name.create(TENANT, value))
+    with refuses(VALIDATION, "connection patch is invalid"):
+        run(by_name.update(TENANT, "a", value))
+    with refuses(VALIDATION, "connection is invalid"):
+        run(by_id.update(TENANT, "1", value, ConnectionPatch()))
+    assert host.store.calls == []
+
+
+def test_secret_is_a_text() -> None:
+    with pytest.raises(TypeError, match="a secret is a text"):
+        Secret(None)  # type: ignore[arg-type]
