@@ -27,6 +27,8 @@ class NoOffset(tzinfo):
     def utcoffset(self, moment: datetime | None) -> None:
         return None
 
+    dst = tzname = utcoffset
+
 
 class Colour(StrEnum):
     RED = "red"
