@@ -30,8 +30,10 @@ from fetcher.adapters.s3.store import open_s3
 from fetcher.bridge import open_asyncio
 from fetcher.crypto.sealer import ResultSealer
 from fetcher.datasources.engines import RequestEngines, SourceSettings, open_source_engines
-from fetcher.datasources.registry import RequestScope, SourceRegistry, descriptor_of
+from fetcher.datasources.records import descriptor_of
+from fetcher.datasources.registry import SourceRegistry
 from fetcher.datasources.sessions import SessionLimits
+from fetcher.datasources.source_settings import RequestScope
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.ids import new_connection_id
 from fetcher.domain.jobs import JobOptions

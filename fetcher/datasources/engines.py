@@ -4,14 +4,11 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from fetcher.concurrency import TrioConcurrency
-from fetcher.datasources.registry import (
-    RequestScope,
-    ResolvedConnectionStore,
-    SourceRegistry,
-    SourceSettings,
-)
+from fetcher.datasources.records import ResolvedConnectionStore
+from fetcher.datasources.registry import SourceRegistry
 from fetcher.datasources.row_encoding import OrjsonRowEncoding
 from fetcher.datasources.sessions import SessionLimits
+from fetcher.datasources.source_settings import RequestScope, SourceSettings
 from fetcher.domain.connections import Connection
 from fetcher.domain.jobs import JobOptions, MappedFields
 from fetcher_engine import Engine, Spool

@@ -5,10 +5,7 @@ step at which time runs out is known. No host name reaches libpq unresolved and 
 environment or the home folder decides where it goes.
 """
 
-import ipaddress
-import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import psycopg
@@ -16,10 +13,11 @@ import trio
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
+from fetcher.datasources.addresses import resolve
 from fetcher.datasources.postgresql.errors import TIMEOUT, connect_failure
 from fetcher.datasources.postgresql.libpq import report_codes
 from fetcher.datasources.postgresql.tls import tls_keywords
-from fetcher.domain.connections import TlsSettings
+from fetcher.datasources.targets import Target
 from fetcher_engine import SourceFailure, Stage
 
 TOTAL_SECONDS: Final = 10.0
@@ -38,18 +36,6 @@ _SILENT_SECONDS: Final = 30
 """How long a peer may be unreachable before the kernel gives the connection up."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """Where to and as whom. Every text is taken literally."""
-
-    host: str
-    port: int
-    database: str
-    user: str
-    password: str = field(repr=False)
-    tls: TlsSettings | None = None
-
-
 async def connect(target: Target) -> psycopg.Connection[tuple[Any, ...]]:
     """Resolve, dial, encrypt and log in within 10 seconds, 5 for one address.
 
@@ -61,26 +47,10 @@ async def connect(target: Target) -> psycopg.Connection[tuple[Any, ...]]:
         raise SourceFailure(Stage.SESSION, "invalid_setting")
     stage = [Stage.DNS]
     with trio.move_on_after(TOTAL_SECONDS):
-        addresses = await _addresses(target)
+        addresses = await resolve(target.host, target.port)
         with tls_keywords(target.tls) as tls:
             return await _first_that_answers(target, tls, addresses, stage)
     raise SourceFailure(stage[0], TIMEOUT)
-
-
-async def _addresses(target: Target) -> list[str]:
-    try:
-        ipaddress.ip_address(target.host)
-    except ValueError:
-        pass
-    else:
-        return [target.host]
-    try:
-        found = await trio.socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        found = []
-    if not found:
-        raise SourceFailure(Stage.DNS, "dns")
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 async def _first_that_answers(

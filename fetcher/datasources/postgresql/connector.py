@@ -8,7 +8,6 @@ from typing import Final
 import trio
 from psycopg import sql
 
-from fetcher.datasources.postgresql.connect import Target
 from fetcher.datasources.postgresql.errors import SCHEMA_CHANGED, TIMEOUT
 from fetcher.datasources.postgresql.names import TableId, TableNames
 from fetcher.datasources.postgresql.query import TableQuery, prepare_table
@@ -17,6 +16,7 @@ from fetcher.datasources.postgresql.schema import read_snapshot, read_tables
 from fetcher.datasources.postgresql.session import Session
 from fetcher.datasources.postgresql.types import Renderer
 from fetcher.datasources.sessions import SessionPlaces
+from fetcher.datasources.targets import Target
 from fetcher_engine import (
     ColumnSnapshot,
     EncodedBatch,

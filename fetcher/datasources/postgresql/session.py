@@ -11,7 +11,7 @@ import psycopg
 import trio
 from psycopg import pq, sql
 
-from fetcher.datasources.postgresql.connect import Target, connect
+from fetcher.datasources.postgresql.connect import connect
 from fetcher.datasources.postgresql.errors import (
     PROTOCOL,
     RESET,
@@ -19,6 +19,7 @@ from fetcher.datasources.postgresql.errors import (
     state_of,
     statement_failure,
 )
+from fetcher.datasources.targets import Target
 from fetcher_engine import SourceFailure, Stage
 
 CANCEL_SECONDS: Final = 2.0

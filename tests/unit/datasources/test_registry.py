@@ -19,14 +19,10 @@ from fetcher.api.connection_routes import SINGLE_TENANT_ID
 from fetcher.api.path_ids import connection_id
 from fetcher.commands.run_job import TENANT as TENANT_OF_JOBS
 from fetcher.datasources.engines import RequestEngines, SourceSettings
-from fetcher.datasources.registry import (
-    RequestScope,
-    ResolvedConnectionStore,
-    SourceRegistry,
-    descriptor_of,
-    record_of,
-)
+from fetcher.datasources.records import ResolvedConnectionStore, descriptor_of, record_of
+from fetcher.datasources.registry import SourceRegistry
 from fetcher.datasources.sessions import SessionLimits
+from fetcher.datasources.source_settings import RequestScope
 from fetcher.datasources.sqlite.database import SqliteDatabase
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.errors import FetcherError

@@ -1,0 +1,50 @@
+"""From a source's host name to the addresses that may be dialled, resolved once."""
+
+import ipaddress
+import socket
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+import trio
+
+from fetcher_engine import SourceFailure, Stage
+
+Judge: TypeAlias = Callable[[str, Sequence[str]], None]
+"""Raise SourceFailure unless a host and all its addresses may be dialled."""
+
+_RESOLVERS: Final = trio.CapacityLimiter(16)
+"""Threads for names of sources alone: a resolver that hangs must not starve the process."""
+
+
+async def resolve(host: str, port: int, *, judge: Judge | None = None) -> tuple[str, ...]:
+    """The addresses of a host in the resolver's order, an address literal as it is.
+
+    Raise SourceFailure: ``dns`` for a name that nobody knows, and what ``judge`` raises. Cancelled,
+    the look-up goes on in its thread and its answer is dropped.
+    """
+    addresses = [host] if _is_address(host) else await _look_up(host, port)
+    if judge is not None:
+        judge(host, addresses)
+    return tuple(addresses)
+
+
+async def _look_up(host: str, port: int) -> list[str]:
+    def ask() -> list[str]:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            return []
+        return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+    addresses = await trio.to_thread.run_sync(ask, abandon_on_cancel=True, limiter=_RESOLVERS)
+    if not addresses:
+        raise SourceFailure(Stage.DNS, "dns")
+    return addresses
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,37 @@
+"""Builds PostgreSQL connectors for one request."""
+
+from fetcher.datasources.postgresql.connector import PostgresqlConnector, PostgresqlSettings
+from fetcher.datasources.postgresql.names import TableNames
+from fetcher.datasources.postgresql.types import Renderer
+from fetcher.datasources.records import record_of, target_of
+from fetcher.datasources.sessions import SessionLimits
+from fetcher.datasources.source_settings import RequestScope, SourceSettings
+from fetcher_engine import ConnectionDescriptor, Connector
+
+
+class PostgresqlFactory:
+    """PostgreSQL tables have columns: an empty list of them is a mistake."""
+
+    requires_fields = True
+
+    def __init__(
+        self, settings: SourceSettings, sessions: SessionLimits, scope: RequestScope
+    ) -> None:
+        self._settings = settings
+        self._sessions = sessions
+        self._scope = scope
+
+    def build(self, descriptor: ConnectionDescriptor) -> Connector:
+        record = record_of(descriptor)
+        return PostgresqlConnector(
+            config_name=record.config_name,
+            target=lambda: target_of(record, self._settings),
+            names=TableNames(record.schema, self._scope.tables(record.config_name)),
+            renderer=Renderer(self._scope.options),
+            places=self._sessions.places(record.id),
+            settings=PostgresqlSettings(
+                statement_seconds=self._settings.query_timeout_seconds,
+                lock_seconds=self._settings.lock_timeout_seconds,
+                max_cell_bytes=self._settings.max_cell_bytes,
+            ),
+        )

@@ -1,0 +1,97 @@
+"""The connection's record on its way through the Engine to the connector (spec engine 17.5)."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+from fetcher.datasources.source_settings import RequestScope, SourceSettings
+from fetcher.datasources.targets import Target
+from fetcher.domain.connections import Connection
+from fetcher_engine import (
+    ConnectionDescriptor,
+    EngineError,
+    ErrorCategory,
+    SourceFailure,
+    Stage,
+    TenantContext,
+)
+
+RECORD: Final = "fetcher.connection.record"
+"""The host attribute that carries the whole record to its connector (spec engine 17.5)."""
+
+
+class ResolvedConnectionStore:
+    """Answers for the connections of one request; the first of a name counts."""
+
+    def __init__(self, connections: Sequence[Connection], scope: RequestScope) -> None:
+        self._descriptors: dict[str, ConnectionDescriptor] = {}
+        for connection in connections:
+            descriptor = descriptor_of(connection, scope.tables(connection.config_name))
+            self._descriptors.setdefault(connection.config_name, descriptor)
+
+    async def find_connection(
+        self,
+        tenant: TenantContext,  # noqa: ARG002 - the records were resolved for this tenant
+        config_name: str,
+    ) -> ConnectionDescriptor | None:
+        return self._descriptors.get(config_name)
+
+
+def descriptor_of(
+    connection: Connection, requested: Sequence[str] | None = None
+) -> ConnectionDescriptor:
+    """The record as the Engine sees it, and the record itself behind a host attribute.
+
+    A schema that was discovered for the ``requested`` tables answers for no others.
+    """
+    return ConnectionDescriptor(
+        config_name=connection.config_name,
+        type=connection.type.value,
+        host=connection.host,
+        port=connection.port,
+        database_name=connection.database_name,
+        schema=connection.schema or "",
+        username=connection.username,
+        ssl_mode=connection.tls.mode if connection.tls else "",
+        id=str(connection.id),
+        key_version=connection.encryption_key_version,
+        revision=_revision(connection, requested),
+        host_attributes={RECORD: connection},
+    )
+
+
+def _revision(connection: Connection, requested: Sequence[str] | None) -> str:
+    tables = None if requested is None else sorted(requested)
+    return json.dumps([connection.updated_at.isoformat(), tables])
+
+
+def record_of(descriptor: ConnectionDescriptor) -> Connection:
+    """Raise ``validation`` for a descriptor that did not come from :func:`descriptor_of`."""
+    record = descriptor.host_attributes.get(RECORD)
+    if not isinstance(record, Connection):
+        raise EngineError(ErrorCategory.VALIDATION, "connection record is missing from descriptor")
+    return record
+
+
+def target_of(record: Connection, settings: SourceSettings) -> Target:
+    """Where the record points, its password revealed: call it when connecting, not before.
+
+    Raise SourceFailure ``credential`` where the password cannot be revealed.
+    """
+    return Target(
+        host=record.host.strip(),
+        port=record.port,
+        database=record.database_name,
+        user=record.username,
+        password=_password(record, settings),
+        tls=record.tls,
+        metadata=record.metadata,
+    )
+
+
+def _password(record: Connection, settings: SourceSettings) -> str:
+    try:
+        return settings.reveal(record)
+    except Exception:  # noqa: BLE001, S110 - whatever a cipher raises, its text stays here
+        pass
+    raise SourceFailure(Stage.SESSION, "credential")

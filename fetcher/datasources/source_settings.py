@@ -1,0 +1,38 @@
+"""What decides how sources are read: the operator's settings, and one request's wishes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fetcher.domain.connections import Connection
+from fetcher.domain.jobs import JobOptions, MappedFields
+from fetcher_engine import Limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSettings:
+    """What the operator decides about sources. ``reveal`` gives a record's plain password.
+
+    Without ``sqlite_folder`` there are no SQLite sources.
+    """
+
+    reveal: Callable[[Connection], str]
+    limits: Limits = field(default_factory=Limits.defaults)
+    sqlite_folder: Path | None = None
+    max_cell_bytes: int = 16 * 1024 * 1024
+    lock_timeout_seconds: float = 30.0
+    query_timeout_seconds: float = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestScope:
+    """What one request asks for, and how it wants values written."""
+
+    options: JobOptions
+    requested: MappedFields | None
+
+    def tables(self, config_name: str) -> tuple[str, ...] | None:
+        """The tables as they were requested; None where a request names none."""
+        if self.requested is None or config_name not in self.requested:
+            return None
+        return tuple(self.requested[config_name])

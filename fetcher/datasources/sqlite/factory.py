@@ -1,0 +1,35 @@
+"""Builds SQLite connectors for one request."""
+
+from pathlib import Path
+
+from fetcher.datasources.records import record_of
+from fetcher.datasources.source_settings import RequestScope, SourceSettings
+from fetcher.datasources.sqlite.connector import SqliteConnector, SqliteSettings
+from fetcher.datasources.sqlite.database import SqliteFolder
+from fetcher.datasources.sqlite.rendering import ValueRenderer
+from fetcher_engine import ConnectionDescriptor, Connector
+
+
+class SqliteFactory:
+    """Databases are files under one folder."""
+
+    requires_fields = True
+
+    def __init__(self, settings: SourceSettings, folder: Path, scope: RequestScope) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._scope = scope
+
+    def build(self, descriptor: ConnectionDescriptor) -> Connector:
+        record = record_of(descriptor)
+        return SqliteConnector(
+            config_name=record.config_name,
+            database_name=record.database_name,
+            folder=SqliteFolder(self._folder),
+            renderer=ValueRenderer(self._scope.options),
+            settings=SqliteSettings(
+                lock_seconds=self._settings.lock_timeout_seconds,
+                statement_seconds=self._settings.query_timeout_seconds,
+                max_cell_bytes=self._settings.max_cell_bytes,
+            ),
+        )

@@ -1,0 +1,43 @@
+"""A connected socket for drivers that take one."""
+
+import socket
+
+import pytest
+
+from fetcher.datasources.dialing import dial
+from fetcher_engine import SourceFailure, Stage
+
+
+@pytest.fixture
+def listener() -> socket.socket:
+    return socket.create_server(("127.0.0.1", 0))
+
+
+async def test_socket_is_connected_blocking_and_watched(listener: socket.socket) -> None:
+    port = listener.getsockname()[1]
+    with listener, await dial(["127.0.0.1"], port) as dialled:
+        assert dialled.getpeername() == ("127.0.0.1", port)
+        assert dialled.getblocking()
+        assert dialled.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        assert dialled.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
+        assert dialled.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 30_000
+
+
+async def test_next_address_is_tried_when_one_refuses(listener: socket.socket) -> None:
+    port = listener.getsockname()[1]
+    with listener, await dial(["127.0.0.2", "127.0.0.1"], port) as dialled:
+        assert dialled.getpeername()[0] == "127.0.0.1"
+
+
+async def test_closed_port_is_refused(listener: socket.socket) -> None:
+    port = listener.getsockname()[1]
+    listener.close()
+    with pytest.raises(SourceFailure) as caught:
+        await dial(["127.0.0.1"], port)
+    assert (caught.value.stage, caught.value.reason) == (Stage.TCP, "refused")
+
+
+async def test_without_an_address_nothing_is_reachable() -> None:
+    with pytest.raises(SourceFailure) as caught:
+        await dial([], 5432)
+    assert (caught.value.stage, caught.value.reason) == (Stage.TCP, "unreachable")
