@@ -76,6 +76,7 @@ def record_of(descriptor: ConnectionDescriptor) -> Connection:
 def target_of(record: Connection, settings: SourceSettings) -> Target:
     """Where the record points, its password revealed: call it when connecting, not before.
 
+    An internal record (one without key version) was written by the operator: nobody judges it.
     Raise SourceFailure ``credential`` where the password cannot be revealed.
     """
     return Target(
@@ -86,6 +87,7 @@ def target_of(record: Connection, settings: SourceSettings) -> Target:
         password=_password(record, settings),
         tls=record.tls,
         metadata=record.metadata,
+        judge=settings.judge if record.encryption_key_version else None,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fetcher.datasources.addresses import Judge
 from fetcher.domain.connections import Connection
 from fetcher.domain.jobs import JobOptions, MappedFields
 from fetcher_engine import Limits
@@ -13,12 +14,14 @@ from fetcher_engine import Limits
 class SourceSettings:
     """What the operator decides about sources. ``reveal`` gives a record's plain password.
 
-    Without ``sqlite_folder`` there are no SQLite sources.
+    Without ``sqlite_folder`` there are no SQLite sources. ``judge`` is the host guard, None where
+    it is off.
     """
 
     reveal: Callable[[Connection], str]
     limits: Limits = field(default_factory=Limits.defaults)
     sqlite_folder: Path | None = None
+    judge: Judge | None = None
     max_cell_bytes: int = 16 * 1024 * 1024
     lock_timeout_seconds: float = 30.0
     query_timeout_seconds: float = 120.0

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fetcher.datasources.addresses import Judge
 from fetcher.domain.connections import TlsSettings
 
 
@@ -11,7 +12,8 @@ class Target:
     """Every text is taken literally: none is ever pasted into a connection string.
 
     ``metadata`` is the connection's own: ``serviceName`` and ``sid`` (Oracle), ``authSource`` and
-    ``directConnection`` (MongoDB), ``trustServerCertificate`` (SQL Server).
+    ``directConnection`` (MongoDB), ``trustServerCertificate`` (SQL Server). ``judge`` decides which
+    addresses may be dialled: it goes into every resolution; None lets all be.
     """
 
     host: str
@@ -21,3 +23,4 @@ class Target:
     password: str = field(repr=False)
     tls: TlsSettings | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
+    judge: Judge | None = field(default=None, repr=False)
