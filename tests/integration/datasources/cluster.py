@@ -1,6 +1,5 @@
 """A PostgreSQL server of a test's own: with passwords and TLS."""
 
-import datetime
 import os
 import shutil
 import socket
@@ -10,10 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from tests.servers.certificates import Identity, authority
 
 OWNER = "fetcher_owner"
 START_SECONDS = 60
@@ -25,14 +21,6 @@ hostssl all tls_only 127.0.0.1/32 trust
 hostssl all cert_only 127.0.0.1/32 cert
 host all plain,nobody,resting,crowded,"o'brien" 127.0.0.1/32 scram-sha-256
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
-    """A certificate and its key as PEM text."""
-
-    cert: str
-    key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,15 +42,14 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
     _give_to_server_user(folder)
     data = folder / "data"
     _run(bin_folder / "initdb", "-D", data, "-U", OWNER, "--auth=trust", "--no-sync", "-E", "UTF8")
-    ca, ca_key = _authority()
-    server = _issued(ca, ca_key, "localhost")
-    client = _issued(ca, ca_key, "cert_only")
+    signer = authority()
+    server = signer.certificate("localhost")
+    client = signer.certificate("cert_only", client=True)
     port = _free_port()
-    ca_pem = _pem(ca)
     for name, text in (
         ("server.crt", server.cert),
         ("server.key", server.key),
-        ("ca.crt", ca_pem),
+        ("ca.crt", signer.ca),
         ("pg_hba.conf", _HBA.format(owner=OWNER)),
     ):
         path = data / name
@@ -79,7 +66,7 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
     try:
         yield Cluster(
             port=port,
-            ca=ca_pem,
+            ca=signer.ca,
             client=client,
             conninfo=f"host=127.0.0.1 port={port} user={OWNER} dbname=postgres",
         )
@@ -125,56 +112,3 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def authority_pem() -> str:
-    """The certificate of a CA that signed nothing here."""
-    return _pem(_authority()[0])
-
-
-def _authority() -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = _name("test authority")
-    builder = _builder(name, name, key).add_extension(
-        x509.BasicConstraints(ca=True, path_length=0), critical=True
-    )
-    return builder.sign(key, hashes.SHA256()), key
-
-
-def _issued(ca: x509.Certificate, ca_key: ec.EllipticCurvePrivateKey, common_name: str) -> Identity:
-    key = ec.generate_private_key(ec.SECP256R1())
-    names = x509.SubjectAlternativeName([x509.DNSName(common_name.replace("_", "-"))])
-    certificate = (
-        _builder(_name(common_name), ca.subject, key)
-        .add_extension(names, critical=False)
-        .sign(ca_key, hashes.SHA256())
-    )
-    key_pem = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    return Identity(cert=_pem(certificate), key=key_pem.decode())
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
-) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-    )
-
-
-def _name(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _pem(certificate: x509.Certificate) -> str:
-    return certificate.public_bytes(serialization.Encoding.PEM).decode()

@@ -17,12 +17,9 @@ from fetcher.datasources.postgresql import connect
 from fetcher.domain.connections import Connection, TlsSettings
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EngineError, ErrorCategory
-from tests.integration.datasources.cluster import (
-    Cluster,
-    authority_pem,
-    running_cluster,
-)
+from tests.integration.datasources.cluster import Cluster, running_cluster
 from tests.integration.datasources.harness import TENANT, a_connection, engines
+from tests.servers.certificates import authority
 
 pytestmark = pytest.mark.integration
 
@@ -207,7 +204,7 @@ async def test_require_without_authority_checks_nothing(plain: Connection) -> No
 
 @pytest.mark.parametrize("mode", ["require", "verify-ca", "verify-full"])
 async def test_another_authority_is_not_trusted(plain: Connection, mode: str) -> None:
-    tls = TlsSettings(mode=mode, ca=authority_pem())
+    tls = TlsSettings(mode=mode, ca=authority().ca)
     assert await failure_of(replace(plain, host="localhost", tls=tls)) == ("tls", "tls")
 
 
