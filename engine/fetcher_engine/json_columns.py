@@ -206,14 +206,14 @@ def _ints(values: Sequence[int]) -> Column:
 
 def _floats(values: Sequence[float]) -> Column:
     texts = list(map(float.__repr__, values))
-    joined = ",".join(texts)
+    joined = f"{','.join(texts)},"
     if "e" in joined or "n" in joined:
         encode = BY_TYPE[float]
         both = zip(texts, values, strict=True)
-        joined = ",".join([encode(v) if "e" in text or "n" in text else text for text, v in both])
-        texts = joined.split(",")
-    if ".0" in joined:
-        texts = f"{joined},".replace(".0,", ",").split(",")[:-1]
+        texts = [encode(v) if "e" in text or "n" in text else text for text, v in both]
+        joined = f"{','.join(texts)},"
+    if ".0," in joined:
+        texts = joined.replace(".0,", ",").split(",")[:-1]
     return "", texts, ""
 
 

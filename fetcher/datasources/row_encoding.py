@@ -19,6 +19,9 @@ _MAX_DEPTH: Final = 64
 _MAX_ITEMS: Final = 256 * 1024
 """Values on one level of the rows: what is cyclic has more on each."""
 
+_SAMPLE: Final = 16
+"""Rows whose texts tell how long those of the others are."""
+
 _ASKED_BACK: Final = frozenset({Decimal, datetime, date, bytes, bytearray})
 _LEAVES: Final = frozenset({str, bool, int, float, type(None), UUID}) | _ASKED_BACK
 _CONTAINERS: Final = frozenset({dict, list, tuple})
@@ -36,12 +39,12 @@ class OrjsonRowEncoding:
 
     def encode(self, rows: Sequence[Mapping[str, object]]) -> bytes | None:
         plain: list[dict[str, Any]] = [row for row in rows if type(row) is dict]
-        if len(plain) < len(rows):
+        if len(plain) < len(rows) or not _are_long_rows_or_alike(plain):
             return None
-        in_order = _in_order(plain)
-        values = list(chain.from_iterable(map(dict.values, in_order)))
+        values = list(chain.from_iterable(map(dict.values, plain)))
         if not _is_worthwhile(values):
             return None
+        in_order = _in_order(plain)
         if not _are_written_alike(values):
             _write_whole_floats_as_integers(in_order)
             values = list(chain.from_iterable(map(dict.values, in_order)))
@@ -58,6 +61,14 @@ def _in_order(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: row[name] for name in sorted(row)} for row in rows]
 
 
+def _are_long_rows_or_alike(rows: Sequence[dict[str, Any]]) -> bool:
+    """Rows of changing shape are put in order one by one, which only long texts make up for."""
+    if len(set(map(len, rows))) == 1:
+        return True
+    first = list(chain.from_iterable(map(dict.values, rows[:_SAMPLE])))
+    return _text_size(first) >= 30 * len(first)
+
+
 def _is_worthwhile(values: Sequence[object]) -> bool:
     """orjson asks back for each of some kinds, which costs more than it saves on three others.
 
@@ -65,9 +76,11 @@ def _is_worthwhile(values: Sequence[object]) -> bool:
     """
     kinds = list(map(type, values))
     asked_back = sum(map(kinds.count, _ASKED_BACK))
-    if asked_back * 4 <= len(values):
-        return True
-    return sum([len(v) for v in values if type(v) is str]) >= 100 * asked_back
+    return asked_back * 4 <= len(values) or _text_size(values) >= 100 * asked_back
+
+
+def _text_size(values: Sequence[object]) -> int:
+    return sum([len(value) for value in values if type(value) is str])
 
 
 def _are_written_alike(values: Sequence[object]) -> bool:

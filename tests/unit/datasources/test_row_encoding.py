@@ -68,7 +68,7 @@ PLUS_TWO = timezone(timedelta(hours=2))
     [
         [{"b": 1, "a": "x"}, {"b": None, "a": True}],
         [{"b": 1, "a": 2}, {"a": 3, "b": 4}],
-        [{"b": 1}, {}, {"c": [], "a": {}}, {"b": 2, "a": 3}],
+        [{"b": 1}, {}, {"c": [], "a": {}}, {"b": 2, "a": LONG}],
         [{"a": 1, "b": 2}, {"a": 1, "c": 2}],
         [{}],
         [{"z": {"b": 1, "a": {"d": 1, "c": [{"y": None, "x": False}]}}}],
@@ -192,6 +192,20 @@ def test_rows_of_little_but_what_orjson_asks_back_for_are_left_to_the_engine() -
     assert by_orjson([row]) is None
     assert by_orjson([row | {"e": 1, "f": 2, "g": 3, "h": 4}]) is not None
     assert by_orjson([row | {"d": "x" * 200}]) is not None
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"b": 1}, {}, {"c": [], "a": {}}, {"b": 2, "a": 3}],
+        [{"a": "x" * 44}, {"a": "x" * 45, "b": 1}],
+        [{"a": 1}, *[{"a": 1, "b": 2}] * 15, {"a": LONG}],
+    ],
+)
+def test_rows_of_changing_shape_without_long_texts_are_left_to_the_engine(rows: list[Any]) -> None:
+    assert by_orjson(rows) is None
+    long = [{"a": LONG * 2}, *rows]
+    assert by_orjson(long) == by_engine(long)
 
 
 def test_the_rows_themselves_stay_as_they_are() -> None:
