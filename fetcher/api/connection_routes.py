@@ -43,6 +43,7 @@ class ConnectionRoutes:
             cipher=services.cipher,
             now=services.now,
             sqlite_allowed=services.settings.sqlite_allowed,
+            refuses_host=services.refuses_host,
         )
         self._test = ConnectionTest(
             connections=services.connections, limiter=services.limiter, sources=services.sources

@@ -11,9 +11,11 @@ from types import MappingProxyType
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from fetcher.domain.errors import (
+    HOST_REFUSED,
     DuplicateActiveJob,
     DuplicateConfigName,
     FetcherError,
+    ForbiddenHost,
     ObjectNotFound,
     PortError,
     PortUnavailable,
@@ -154,6 +156,8 @@ def problem_of(error: Exception, *, operation: str | None = None, path: str = "/
     match error:
         case FetcherError():
             return _of_refusal(error)
+        case EngineError(reason=reason) if reason == HOST_REFUSED:
+            return _of_refusal(ForbiddenHost())
         case EngineError():
             return _of_engine(error, operation)
         case PortError():

@@ -68,7 +68,11 @@ class HttpSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiServices:
-    """``stopping`` ends the event streams: set it together with the server's own ``stop``."""
+    """``stopping`` ends the event streams: set it together with the server's own ``stop``.
+
+    ``refuses_host`` is the host guard's answer on an address literal and a port, None where it is
+    off.
+    """
 
     system: SystemServices
     connections: ConnectionRecords
@@ -80,4 +84,5 @@ class ApiServices:
     now: UtcNow
     stopping: trio.Event
     ceilings: Limits
+    refuses_host: Callable[[str, int], bool] | None = None
     settings: HttpSettings = field(default_factory=HttpSettings)

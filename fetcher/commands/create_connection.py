@@ -1,12 +1,12 @@
 """Register a connection (spec rest-api 7.3 and 8.1)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 from fetcher.commands import connection_rules as rules
 from fetcher.domain.connections import Connection, SourceType, TlsSettings
-from fetcher.domain.errors import DuplicateConfigName, FetcherError
+from fetcher.domain.errors import DuplicateConfigName, FetcherError, ForbiddenHost
 from fetcher.domain.ids import new_connection_id
 from fetcher.domain.json_values import JsonObject
 from fetcher.domain.times import cut_to_milliseconds
@@ -55,16 +55,24 @@ class CreateConnection:
         cipher: PasswordCipher,
         now: UtcNow,
         sqlite_allowed: bool,
+        refuses_host: Callable[[str, int], bool] | None = None,
     ) -> None:
+        """``refuses_host`` is the host guard's answer on address literals, where it is on."""
         self._connections = connections
         self._cipher = cipher
         self._now = now
+        self._refuses_host = refuses_host
         self._types = frozenset(SourceType) - (
             frozenset() if sqlite_allowed else {SourceType.SQLITE}
         )
 
     async def __call__(self, new: NewConnection, *, product_name: str) -> Connection:
-        """Raise ``FET-0402``, ``FET-0001`` (a field is missing, or invalid) or ``FET-1002``."""
+        """Raise ``FET-0402``, ``FET-0001`` (a field is missing, or invalid) or ``FET-1002``.
+
+        A host that the guard refuses is ``FET-0414`` alone, whatever else is wrong.
+        """
+        if self._refuses_host is not None and self._refuses_host(new.host, new.port):
+            raise ForbiddenHost
         source_type = next((t for t in self._types if t == new.type), None)
         _refuse_missing(_missing_fields(new, source_type))
         _refuse_invalid(_invalid_fields(new, source_type))

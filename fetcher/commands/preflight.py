@@ -7,7 +7,7 @@ from datetime import datetime
 import trio
 
 from fetcher.domain.connections import Connection
-from fetcher.domain.errors import FetcherError
+from fetcher.domain.errors import HOST_REFUSED, FetcherError, ForbiddenHost
 from fetcher.domain.ids import ConnectionId
 from fetcher.domain.jobs import JobOptions
 from fetcher.domain.tls_modes import refuse_stored_tls_mode
@@ -31,8 +31,9 @@ class Preflight:
         self._well_since: OrderedDict[tuple[ConnectionId, datetime], float] = OrderedDict()
 
     async def check(self, connections: Sequence[Connection], *, tenant: TenantContext) -> None:
-        """Raise ``FET-1040`` for the first by name that is down, or was not reached in time, and
-        ``FET-0413`` for one that must not be opened as it is."""
+        """Raise ``FET-1040`` for the first by name that is down, or was not reached in time.
+
+        Before that, ``FET-0413`` and ``FET-0414`` for one that must not be opened as it is."""
         untested = [c for c in connections if not self._was_well(c)]
         if not untested:
             return
@@ -48,6 +49,8 @@ class Preflight:
         for connection in untested:
             if connection.id in outcomes and outcomes[connection.id] is None:
                 self._remember(connection)
+        if any(error is not None and error.reason == HOST_REFUSED for error in outcomes.values()):
+            raise ForbiddenHost
         _refuse_first_down(untested, outcomes)
 
     def _was_well(self, connection: Connection) -> bool:

@@ -9,8 +9,8 @@ import trio
 
 from fetcher_engine import SourceFailure, Stage
 
-Judge: TypeAlias = Callable[[str, Sequence[str]], None]
-"""Raise SourceFailure unless a host and all its addresses may be dialled."""
+Judge: TypeAlias = Callable[[str, int, Sequence[str]], None]
+"""Raise SourceFailure unless a host, its port and all its addresses may be dialled."""
 
 _RESOLVERS: Final = trio.CapacityLimiter(16)
 """Threads for names of sources alone: a resolver that hangs must not starve the process."""
@@ -19,12 +19,15 @@ _RESOLVERS: Final = trio.CapacityLimiter(16)
 async def resolve(host: str, port: int, *, judge: Judge | None = None) -> tuple[str, ...]:
     """The addresses of a host in the resolver's order, an address literal as it is.
 
-    Raise SourceFailure: ``dns`` for a name that nobody knows, and what ``judge`` raises. Cancelled,
-    the look-up goes on in its thread and its answer is dropped.
+    Raise SourceFailure: ``dns`` for a name that nobody knows, and what ``judge`` raises; it sees
+    such a name too, without addresses. Cancelled, the look-up goes on in its thread and its answer
+    is dropped.
     """
     addresses = [host] if _is_address(host) else await _look_up(host, port)
     if judge is not None:
-        judge(host, addresses)
+        judge(host, port, addresses)
+    if not addresses:
+        raise SourceFailure(Stage.DNS, "dns")
     return tuple(addresses)
 
 
@@ -36,10 +39,7 @@ async def _look_up(host: str, port: int) -> list[str]:
             return []
         return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
-    addresses = await trio.to_thread.run_sync(ask, abandon_on_cancel=True, limiter=_RESOLVERS)
-    if not addresses:
-        raise SourceFailure(Stage.DNS, "dns")
-    return addresses
+    return await trio.to_thread.run_sync(ask, abandon_on_cancel=True, limiter=_RESOLVERS)
 
 
 def _is_address(host: str) -> bool:

@@ -6,6 +6,7 @@ Bound to one request: the options and the tables that were asked for.
 from collections.abc import Mapping
 
 from fetcher.datasources.postgresql.factory import PostgresqlFactory
+from fetcher.datasources.reticence import ReticentFactory
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
 from fetcher.datasources.sqlite.factory import SqliteFactory
@@ -24,6 +25,8 @@ class SourceRegistry:
         }
         if settings.sqlite_folder is not None:
             factories[SourceType.SQLITE] = SqliteFactory(settings, settings.sqlite_folder, scope)
+        if settings.judge is not None:
+            factories = {name: ReticentFactory(each) for name, each in factories.items()}
         self._factories: Mapping[str, ConnectorFactory] = factories
 
     def connector(self, datasource_type: str) -> ConnectorFactory | None:

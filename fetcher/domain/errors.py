@@ -6,6 +6,7 @@ a stable code; neither carries a foreign exception's text, cause or context.
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from fetcher.domain.ids import ConnectionId, JobId
 
@@ -97,6 +98,19 @@ class FetcherError(Exception):
         self.retry_after_seconds = retry_after_seconds
         self.error_code = error_code
         self.details = dict(details) if details else {}
+
+
+HOST_REFUSED: Final = "host_refused"
+"""A source's failure reason: its host must not be dialled (spec datasources, section 13)."""
+
+
+class ForbiddenHost(FetcherError):
+    """One fixed text: neither the host nor the rule is told."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "FET-0414", "Forbidden Host", "Host is not a valid external database endpoint"
+        )
 
 
 class JobNotFound(FetcherError):

@@ -49,16 +49,16 @@ async def test_name_that_nobody_knows(monkeypatch: pytest.MonkeyPatch, error: Ex
 
 async def test_judge_sees_the_name_and_all_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", answering("8.8.8.8", "10.0.0.3"))
-    seen: list[tuple[str, tuple[str, ...]]] = []
+    seen: list[tuple[str, int, tuple[str, ...]]] = []
 
-    def judge(host: str, addresses: Sequence[str]) -> None:
-        seen.append((host, tuple(addresses)))
+    def judge(host: str, port: int, addresses: Sequence[str]) -> None:
+        seen.append((host, port, tuple(addresses)))
         raise SourceFailure(Stage.DNS, "host_refused")
 
     with pytest.raises(SourceFailure) as caught:
         await resolve("db.example.net", 5432, judge=judge)
     assert caught.value.reason == "host_refused"
-    assert seen == [("db.example.net", ("8.8.8.8", "10.0.0.3"))]
+    assert seen == [("db.example.net", 5432, ("8.8.8.8", "10.0.0.3"))]
 
 
 async def test_resolver_that_hangs_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
