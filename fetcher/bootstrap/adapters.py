@@ -11,11 +11,13 @@ from fetcher.adapters.local.data_folder import DataFolder, own_data_folder
 from fetcher.adapters.local.event_log import open_event_log
 from fetcher.adapters.local.work_queue import LocalWorkQueue
 from fetcher.adapters.memory.limiter import MemoryTestLimiter
+from fetcher.bootstrap.host_guard import host_guard
 from fetcher.bootstrap.keys import key_ring
 from fetcher.bootstrap.stores import open_object_store, open_record_store, usable_spool
 from fetcher.crypto.credentials import CredentialCipher
 from fetcher.crypto.keys import KeyRing
 from fetcher.datasources.engines import SourceSettings, open_source_engines
+from fetcher.datasources.host_guard import HostGuard
 from fetcher.domain.connections import Connection
 from fetcher.ports import (
     MessagePublisher,
@@ -53,6 +55,7 @@ class Adapters:
     keys: KeyRing
     limiter: TestLimiter
     probes: tuple[Probe, ...]
+    guard: HostGuard | None = None
 
 
 @asynccontextmanager
@@ -80,8 +83,9 @@ async def open_adapters(settings: Settings, role: Role) -> AsyncIterator[Adapter
             probes.append(opened_objects.probe)
         cipher = CredentialCipher(keys)
         spool = await usable_spool(settings, folder) if role.works else None
+        guard = await host_guard(settings)
         engines = await stack.enter_async_context(
-            open_source_engines(source_settings(settings, folder, cipher), spool=spool)
+            open_source_engines(source_settings(settings, folder, cipher, guard), spool=spool)
         )
         yield Adapters(
             records=opened_records.records,
@@ -92,6 +96,7 @@ async def open_adapters(settings: Settings, role: Role) -> AsyncIterator[Adapter
             keys=keys,
             limiter=MemoryTestLimiter(),
             probes=tuple(probes),
+            guard=guard,
         )
 
 
@@ -130,7 +135,10 @@ and the stage, the job's deadline cannot. Half of it is for the server's own end
 
 
 def source_settings(
-    settings: Settings, folder: DataFolder | None, cipher: CredentialCipher
+    settings: Settings,
+    folder: DataFolder | None,
+    cipher: CredentialCipher,
+    guard: HostGuard | None = None,
 ) -> SourceSettings:
     def reveal(connection: Connection) -> str:
         return cipher.decrypt(connection.password_encrypted, connection.encryption_key_version)
@@ -139,6 +147,7 @@ def source_settings(
         reveal=reveal,
         limits=engine_limits(settings),
         sqlite_folder=sqlite_folder(settings, folder),
+        judge=guard.judge if guard is not None else None,
         max_cell_bytes=settings.datasource_max_cell_bytes,
         lock_timeout_seconds=settings.datasource_lock_timeout_sec,
         query_timeout_seconds=min(

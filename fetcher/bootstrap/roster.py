@@ -277,6 +277,7 @@ class Roster:
                 now=utc_now,
                 stopping=self._lifecycle.closing,
                 ceilings=engine_limits(settings),
+                refuses_host=adapters.guard.refuses_literal if adapters.guard else None,
                 settings=HttpSettings(
                     max_page_limit=settings.max_pagination_limit,
                     sqlite_allowed=settings.deployment_mode is not DeploymentMode.SAAS,

@@ -48,3 +48,12 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_peer(connection: socket.socket, address: str) -> bool:
+    """Whether a connected socket leads to the address that was judged."""
+    try:
+        peer = str(connection.getpeername()[0])
+    except OSError:
+        return True  # it is closed already: whoever uses it next finds out
+    return ipaddress.ip_address(peer) == ipaddress.ip_address(address)

@@ -7,6 +7,8 @@ from typing import Final
 
 import trio
 
+from fetcher.datasources.addresses import is_peer
+from fetcher.domain.errors import HOST_REFUSED
 from fetcher_engine import SourceFailure, Stage
 
 ADDRESS_SECONDS: Final = 5.0
@@ -50,6 +52,9 @@ async def _attempt(address: str, port: int) -> socket.socket | SourceFailure:
         if limit.cancelled_caught:
             return SourceFailure(Stage.TCP, "timeout")
         connected = socket.socket(family, socket.SOCK_STREAM, fileno=connection.detach())
+    if not is_peer(connected, address):
+        connected.close()
+        return SourceFailure(Stage.TCP, HOST_REFUSED)
     connected.setblocking(True)
     _watch(connected)
     return connected

@@ -4,9 +4,10 @@ A text that is no number or no boolean stops the start. A secret may come from a
 ``NAME_FILE`` stands for ``NAME``. A blank value counts as unset.
 """
 
+from fetcher.settings.host_entries import entries_of, ports_of
 from fetcher.settings.loading import SECRET_NAMES, SettingsRefused, load_settings
 from fetcher.settings.model import DeploymentMode, Role, Settings
-from fetcher.settings.rules import mongo_uri
+from fetcher.settings.rules import mongo_hosts, mongo_uri
 
 __all__ = [
     "SECRET_NAMES",
@@ -14,6 +15,9 @@ __all__ = [
     "Role",
     "Settings",
     "SettingsRefused",
+    "entries_of",
     "load_settings",
+    "mongo_hosts",
     "mongo_uri",
+    "ports_of",
 ]

@@ -4,8 +4,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, SecretStr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from fetcher.settings.host_entries import checked_hosts, checked_ports
 
 DEFAULT_WORK_QUEUE = "fetcher.extract-external-data.queue"
 DEFAULT_EVENTS_EXCHANGE = "fetcher.job.events"
@@ -162,6 +164,10 @@ class Settings(BaseSettings):
     datasource_max_cell_bytes: Annotated[int, Field(gt=0, le=64 * 1024 * 1024)] = 16 * 1024 * 1024
     datasource_lock_timeout_sec: Annotated[float, Field(gt=0)] = 30.0
     datasource_query_timeout_sec: Annotated[float, Field(gt=0)] = 120.0
+    datasource_host_guard: Boolean | None = None
+    datasource_host_allow: Annotated[str, AfterValidator(checked_hosts)] = ""
+    datasource_host_deny: Annotated[str, AfterValidator(checked_hosts)] = ""
+    datasource_port_deny: Annotated[str, AfterValidator(checked_ports)] = ""
     fetcher_data_dir: Path = Path("fetcher-data")
     spool_dir: str = ""
 
@@ -215,6 +221,13 @@ class Settings(BaseSettings):
     def spools(self) -> bool:
         """Whether a source ahead of its turn goes on to the disk. A folder ``off`` is ``./off``."""
         return self.spool_dir.strip().lower() != "off"
+
+    @property
+    def guards_hosts(self) -> bool:
+        """Whether sources' hosts are judged; unless it is said, only tenants' are."""
+        if self.datasource_host_guard is None:
+            return self.multi_tenant_enabled
+        return self.datasource_host_guard
 
     @property
     def events_exchange(self) -> str:

@@ -53,3 +53,15 @@ def uses_tls(uri: str) -> bool:
         any(answer in ("true", "1") for answer in answers.values())
         or scheme[1].lower() == "mongodb+srv"
     )
+
+
+def hosts_of(uri: str) -> tuple[str, ...]:
+    """The hosts that an address names, without ports and brackets."""
+    places = uri.partition("://")[2].partition("/")[0].partition("?")[0].rpartition("@")[2]
+    return tuple(host for place in places.split(",") if (host := _without_port(place)))
+
+
+def _without_port(place: str) -> str:
+    if place.startswith("["):
+        return place[1:].partition("]")[0]
+    return place.partition(":")[0]

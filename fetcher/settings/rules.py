@@ -10,7 +10,7 @@ from fetcher.crypto.keys import (
     generate_master_key,
 )
 from fetcher.settings.model import DeploymentMode, Role, Settings
-from fetcher.settings.mongo_address import AddressInvalid, compose_uri, uses_tls
+from fetcher.settings.mongo_address import AddressInvalid, compose_uri, hosts_of, uses_tls
 
 LOG_LEVELS = ("debug", "info", "warn", "error", "dpanic", "panic", "fatal")
 LOG_ENCODINGS = ("json", "console")
@@ -34,6 +34,7 @@ def all_rules(settings: Settings, role: Role, environment: Mapping[str, str]) ->
         *_storage_rules(settings),
         *_tls_rules(settings),
         *_timing_rules(settings, role),
+        *_guard_rules(settings),
         *_later_rules(settings),
     ]
 
@@ -232,6 +233,13 @@ def mongo_uri(settings: Settings) -> str:
     )
 
 
+def mongo_hosts(settings: Settings) -> tuple[str, ...]:
+    """The hosts of the record store's address, without ports; none where it is embedded."""
+    if settings.record_store_is_embedded:
+        return ()
+    return hosts_of(mongo_uri(settings))
+
+
 def mongo_uses_tls(settings: Settings) -> bool:
     try:
         return uses_tls(mongo_uri(settings))
@@ -249,6 +257,24 @@ def _timing_rules(settings: Settings, role: Role) -> list[str]:
             f" + 60 s = {needed:g}"
         ]
     return []
+
+
+def _guard_rules(settings: Settings) -> list[str]:
+    """A list of what is forbidden must not lie there without effect."""
+    if settings.guards_hosts:
+        return []
+    given = {
+        "DATASOURCE_HOST_DENY": settings.datasource_host_deny,
+        "DATASOURCE_PORT_DENY": settings.datasource_port_deny,
+    }
+    problems = [
+        f"{name}: has no effect without DATASOURCE_HOST_GUARD=on"
+        for name, text in given.items()
+        if text.strip()
+    ]
+    if settings.multi_tenant_enabled:
+        problems.append("DATASOURCE_HOST_GUARD: must be on with MULTI_TENANT_ENABLED=true")
+    return problems
 
 
 def _later_rules(settings: Settings) -> list[str]:

@@ -5,6 +5,8 @@ step at which time runs out is known. No host name reaches libpq unresolved and 
 environment or the home folder decides where it goes.
 """
 
+import os
+import socket
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -13,11 +15,12 @@ import trio
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
-from fetcher.datasources.addresses import resolve
+from fetcher.datasources.addresses import is_peer, resolve
 from fetcher.datasources.postgresql.errors import TIMEOUT, connect_failure
 from fetcher.datasources.postgresql.libpq import report_codes
 from fetcher.datasources.postgresql.tls import tls_keywords
 from fetcher.datasources.targets import Target
+from fetcher.domain.errors import HOST_REFUSED
 from fetcher_engine import SourceFailure, Stage
 
 TOTAL_SECONDS: Final = 10.0
@@ -59,7 +62,7 @@ async def _first_that_answers(
     """The next address is tried only while nobody has spoken to us: an answer is an answer."""
     failure = SourceFailure(Stage.TCP, "unreachable")
     for address in addresses:
-        outcome = await _attempt(_conninfo(target, tls, address), stage)
+        outcome = await _attempt(_conninfo(target, tls, address), address, stage)
         if not isinstance(outcome, SourceFailure):
             return psycopg.Connection[tuple[Any, ...]](outcome)
         failure = outcome
@@ -68,17 +71,22 @@ async def _first_that_answers(
     raise failure
 
 
-async def _attempt(conninfo: bytes, stage: list[Stage]) -> pq.abc.PGconn | SourceFailure:
+async def _attempt(
+    conninfo: bytes, address: str, stage: list[Stage]
+) -> pq.abc.PGconn | SourceFailure:
     stage[0] = Stage.TCP
     pgconn = pq.PGconn.connect_start(conninfo)
     report_codes(pgconn)
     connected = False
     try:
         with trio.move_on_after(ADDRESS_SECONDS):
-            connected = await _log_in(pgconn, stage)
-            if not connected:
+            if not await _log_in(pgconn, stage):
                 encrypted = bool(pgconn.ssl_in_use)
                 return connect_failure(stage[0], pgconn.error_message, encrypted=encrypted)
+            with socket.socket(fileno=os.dup(pgconn.socket)) as peer:
+                if not is_peer(peer, address):
+                    return SourceFailure(Stage.TCP, HOST_REFUSED)
+            connected = True
             pgconn.nonblocking = 1
             return pgconn
         return SourceFailure(stage[0], TIMEOUT)

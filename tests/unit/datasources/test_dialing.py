@@ -4,6 +4,8 @@ import socket
 
 import pytest
 
+from fetcher.datasources import dialing
+from fetcher.datasources.addresses import is_peer
 from fetcher.datasources.dialing import dial
 from fetcher_engine import SourceFailure, Stage
 
@@ -41,3 +43,19 @@ async def test_without_an_address_nothing_is_reachable() -> None:
     with pytest.raises(SourceFailure) as caught:
         await dial([], 5432)
     assert (caught.value.stage, caught.value.reason) == (Stage.TCP, "unreachable")
+
+
+async def test_peer_that_is_not_the_judged_address_is_left(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dialing, "is_peer", lambda _, address: address == "8.8.8.8")
+    with listener, pytest.raises(SourceFailure) as caught:
+        await dial(["127.0.0.1"], listener.getsockname()[1])
+    assert (caught.value.stage, caught.value.reason) == (Stage.TCP, "host_refused")
+
+
+async def test_peers_are_compared_as_addresses(listener: socket.socket) -> None:
+    port = listener.getsockname()[1]
+    with listener, await dial(["127.0.0.1"], port) as dialled:
+        assert is_peer(dialled, "127.0.0.1")
+        assert not is_peer(dialled, "127.0.0.2")
