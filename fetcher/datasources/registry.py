@@ -1,33 +1,60 @@
 """Which data source types there are, and how their connectors are built (spec engine 5.1, 17.7).
 
-Bound to one request: the options and the tables that were asked for.
+Bound to one request: the options and the tables that were asked for. A type's modules, and with
+them its driver, are imported when the first of its connections is used: each driver is an optional
+extra of the package.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Final, TypeAlias, cast
 
-from fetcher.datasources.postgresql.factory import PostgresqlFactory
+from fetcher.datasources.missing_driver import MissingDriverFactory
 from fetcher.datasources.reticence import ReticentFactory
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
-from fetcher.datasources.sqlite.factory import SqliteFactory
 from fetcher.domain.connections import SourceType
 from fetcher_engine import ConnectorFactory
 
+MakeFactory: TypeAlias = Callable[[SourceSettings, SessionLimits, RequestScope], ConnectorFactory]
+
+_FACTORIES: Final[Mapping[str, str]] = {
+    SourceType.POSTGRESQL: "postgresql.factory:PostgresqlFactory",
+    SourceType.SQLITE: "sqlite.factory:SqliteFactory",
+}
+"""By type, where in this package its factory is. A type that is not here has no connector yet."""
+
 
 class SourceRegistry:
-    """A type without a connector in this version has no factory."""
+    """Implements the Engine's registry for one request."""
 
     def __init__(
         self, settings: SourceSettings, sessions: SessionLimits, scope: RequestScope
     ) -> None:
-        factories: dict[str, ConnectorFactory] = {
-            SourceType.POSTGRESQL: PostgresqlFactory(settings, sessions, scope)
-        }
-        if settings.sqlite_folder is not None:
-            factories[SourceType.SQLITE] = SqliteFactory(settings, settings.sqlite_folder, scope)
-        if settings.judge is not None:
-            factories = {name: ReticentFactory(each) for name, each in factories.items()}
-        self._factories: Mapping[str, ConnectorFactory] = factories
+        self._settings = settings
+        self._sessions = sessions
+        self._scope = scope
+        self._made: dict[str, ConnectorFactory] = {}
 
     def connector(self, datasource_type: str) -> ConnectorFactory | None:
-        return self._factories.get(datasource_type)
+        if datasource_type not in _FACTORIES or self._is_off(datasource_type):
+            return None
+        if datasource_type not in self._made:
+            self._made[datasource_type] = self._make(datasource_type)
+        return self._made[datasource_type]
+
+    def _is_off(self, datasource_type: str) -> bool:
+        return datasource_type == SourceType.SQLITE and self._settings.sqlite_folder is None
+
+    def _make(self, datasource_type: str) -> ConnectorFactory:
+        make = _imported(_FACTORIES[datasource_type])
+        factory = make(self._settings, self._sessions, self._scope)
+        return factory if self._settings.judge is None else ReticentFactory(factory)
+
+
+def _imported(place: str) -> MakeFactory:
+    module, _, name = place.partition(":")
+    try:
+        return cast("MakeFactory", getattr(import_module(f"fetcher.datasources.{module}"), name))
+    except ModuleNotFoundError:
+        return MissingDriverFactory

@@ -1,8 +1,7 @@
 """Builds SQLite connectors for one request."""
 
-from pathlib import Path
-
 from fetcher.datasources.records import record_of
+from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
 from fetcher.datasources.sqlite.connector import SqliteConnector, SqliteSettings
 from fetcher.datasources.sqlite.database import SqliteFolder
@@ -15,9 +14,17 @@ class SqliteFactory:
 
     requires_fields = True
 
-    def __init__(self, settings: SourceSettings, folder: Path, scope: RequestScope) -> None:
+    def __init__(
+        self,
+        settings: SourceSettings,
+        sessions: SessionLimits,  # noqa: ARG002 - a file bears any number of readers
+        scope: RequestScope,
+    ) -> None:
+        """Raise ValueError where the settings name no folder."""
+        if settings.sqlite_folder is None:
+            raise ValueError("no folder for SQLite sources")
+        self._folder = settings.sqlite_folder
         self._settings = settings
-        self._folder = folder
         self._scope = scope
 
     def build(self, descriptor: ConnectionDescriptor) -> Connector:

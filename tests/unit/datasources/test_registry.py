@@ -7,6 +7,7 @@ page's filter of the wrong kind are held by the Engine's and the API's tests (``
 """
 
 import sqlite3
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -94,7 +95,7 @@ def test_building_opens_nothing_and_reveals_nothing() -> None:
     factory.build(descriptor_of(a_connection()))
 
 
-@pytest.mark.parametrize("name", ["MYSQL", "ORACLE", "SQL_SERVER", "MONGODB", "SQLITE", "", "x"])
+@pytest.mark.parametrize("name", ["DB2", "postgresql", "SQLITE", "", "x"])
 def test_types_without_a_connector_have_no_factory(name: str) -> None:
     assert a_registry().connector(name) is None
 
@@ -364,3 +365,29 @@ async def test_the_tenant_is_that_of_each_call() -> None:
         ("t9", "r-t9"),
         ("default", "r-default"),
     ]
+
+
+async def test_type_whose_driver_is_not_installed_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "fetcher.datasources.postgresql.factory", None)
+    factory = a_registry().connector(SourceType.POSTGRESQL)
+    assert factory is not None
+    connector = factory.build(descriptor_of(a_connection()))
+    request = StreamRequest(config_name="src", tables={})
+    for ask in (
+        connector.test_connection,
+        connector.discover_schema,
+        lambda: connector.open_stream(request),
+    ):
+        with pytest.raises(SourceFailure) as caught:
+            await ask()
+        assert (caught.value.stage, caught.value.reason) == (Stage.SESSION, "driver_missing")
+    await connector.close()
+
+
+def test_same_type_has_the_same_factory() -> None:
+    registry = a_registry()
+    first = registry.connector(SourceType.POSTGRESQL)
+    assert first is registry.connector(SourceType.POSTGRESQL)
+    assert registry.connector("DB2") is None

@@ -1,4 +1,4 @@
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 import pytest
 
@@ -26,3 +26,14 @@ def test_times_are_written_in_utc_without_trailing_zeros(moment: datetime, text:
 def test_a_time_without_a_zone_is_refused() -> None:
     with pytest.raises(ValueError, match="without a zone"):
         rfc3339(datetime(2026, 3, 14))  # noqa: DTZ001 - the missing zone is the point
+
+
+def test_a_zone_that_cannot_tell_is_none() -> None:
+    class NoOffset(tzinfo):
+        def utcoffset(self, moment: datetime | None) -> None:
+            return None
+
+        dst = tzname = utcoffset
+
+    with pytest.raises(ValueError, match="without a zone"):
+        rfc3339(datetime(2026, 3, 14, tzinfo=NoOffset()))
