@@ -8,6 +8,7 @@ from fetcher_engine.errors import EngineError, ErrorCategory
 from fetcher_engine.extraction import ExtractionPlan, ExtractionRequest, PlanStep
 from fetcher_engine.failures import unknown_datasource
 from fetcher_engine.limits import Limits
+from fetcher_engine.name_matching import FieldIndex, TableIndex
 from fetcher_engine.operation import Spans
 from fetcher_engine.request_ceilings import RequestCeilings
 from fetcher_engine.schema import (
@@ -16,6 +17,7 @@ from fetcher_engine.schema import (
     SchemaSnapshot,
     SchemaValidationRequest,
     TableMapping,
+    TableSnapshot,
     ValidationReport,
 )
 from fetcher_engine.schema_matching import selected_fields
@@ -147,14 +149,19 @@ def _steps(
 ) -> tuple[PlanStep, ...]:
     steps = []
     for ordinal, (name, wanted) in enumerate(sorted(request.mapped_fields.items())):
-        tables = {table.name: table for table in snapshots[name].tables}
-        filters = request.filters.get(name, {})
-        steps.append(
-            PlanStep(
-                ordinal=ordinal,
-                config_name=name,
-                fields={t: selected_fields(tables[t], fields) for t, fields in wanted.items()},
-                filters={table: leaves for table, leaves in filters.items() if leaves},
-            )
-        )
+        snapshot = snapshots[name]
+        tables = TableIndex(snapshot)
+        fields = {}
+        filters = {}
+        for asked, columns in wanted.items():
+            table = tables.find(asked) or TableSnapshot(asked, ())
+            fields[asked] = selected_fields(table, columns, ignores_case=snapshot.ignores_case)
+            if leaves := request.filters.get(name, {}).get(asked):
+                index = FieldIndex(table, ignores_case=snapshot.ignores_case)
+                filters[asked] = {index.find(f) or f: leaf for f, leaf in leaves.items()}
+                if len(filters[asked]) < len(leaves):
+                    # two spellings of one column: one of the conditions would vanish
+                    text = "extraction request has malformed filters"
+                    raise EngineError(ErrorCategory.VALIDATION, text, source=name, table=asked)
+        steps.append(PlanStep(ordinal=ordinal, config_name=name, fields=fields, filters=filters))
     return tuple(steps)

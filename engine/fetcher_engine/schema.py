@@ -50,11 +50,17 @@ class TableSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class SchemaSnapshot:
-    """The tables of one source, without system tables and without secrets."""
+    """The tables of one source, without system tables and without secrets.
+
+    Where the source ``ignores_case``, a request may spell a name in another case than the source,
+    as long as only one name is meant. A plan then has the source's own spelling of fields, and the
+    request's of tables: its connector finds them by the same rule.
+    """
 
     config_name: str
     tables: tuple[TableSnapshot, ...] = ()
     captured_at: datetime | None = None
+    ignores_case: bool = False
 
     def has_table(self, name: str) -> bool:
         """Whether there is a table of exactly this name."""

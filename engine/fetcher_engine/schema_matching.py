@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from fetcher_engine.errors import EngineError, ErrorCategory
 from fetcher_engine.limits import Limits
+from fetcher_engine.name_matching import AmbiguousName, FieldIndex, TableIndex
 from fetcher_engine.schema import (
     DatasourceMapping,
     FailureType,
@@ -23,9 +24,17 @@ def is_wildcard(fields: Iterable[str]) -> bool:
     return set(fields) == {WILDCARD}
 
 
-def selected_fields(table: TableSnapshot, fields: Sequence[str]) -> tuple[str, ...]:
-    """The fields to read, each once, in byte order; the wildcard expanded."""
-    return table.top_level_fields() if is_wildcard(fields) else tuple(sorted(set(fields)))
+def selected_fields(
+    table: TableSnapshot, fields: Sequence[str], *, ignores_case: bool
+) -> tuple[str, ...]:
+    """The fields to read, each once, in byte order and the source's spelling; ``"*"`` expanded.
+
+    For fields that were found to be there.
+    """
+    if is_wildcard(fields):
+        return table.top_level_fields()
+    index = FieldIndex(table, ignores_case=ignores_case)
+    return tuple(sorted({index.find(field) or field for field in fields}))
 
 
 def require_names(request: SchemaValidationRequest) -> None:
@@ -75,45 +84,51 @@ def unknown_connection_failure(config_name: str) -> ValidationFailure:
 def match_failures(
     mapping: DatasourceMapping, snapshot: SchemaSnapshot, limits: Limits
 ) -> Iterator[ValidationFailure]:
-    """What of a mapping is not in the schema. Names are compared as they are."""
-    tables = {table.name: table for table in snapshot.tables}
+    """What of a mapping is not in the schema, or could be several things there."""
+    tables = TableIndex(snapshot)
     for wanted in mapping.tables:
-        table = tables.get(wanted.name)
+        detail = "table not found in datasource schema"
+        try:
+            table = tables.find(wanted.name)
+        except AmbiguousName:
+            table, detail = None, "table name is ambiguous in datasource schema"
         if table is None:
             yield ValidationFailure(
-                FailureType.TABLE_NOT_FOUND,
-                mapping.config_name,
-                wanted.name,
-                detail="table not found in datasource schema",
+                FailureType.TABLE_NOT_FOUND, mapping.config_name, wanted.name, detail=detail
             )
         else:
-            yield from _field_failures(mapping.config_name, wanted, table, limits)
+            fields = FieldIndex(table, ignores_case=snapshot.ignores_case)
+            yield from _field_failures(mapping.config_name, wanted, table, fields, limits)
 
 
 def _field_failures(
-    config_name: str, wanted: TableMapping, table: TableSnapshot, limits: Limits
+    config_name: str,
+    wanted: TableMapping,
+    table: TableSnapshot,
+    fields: FieldIndex,
+    limits: Limits,
 ) -> Iterator[ValidationFailure]:
     expanded = is_wildcard(wanted.fields) and bool(table.fields)
     if expanded and len(table.top_level_fields()) > limits.max_fields_per_table:
         yield _over_limit(config_name, wanted.name, "field")
     for field in () if expanded else dict.fromkeys(wanted.fields):
-        if not table.has_field(field):
+        if problem := _problem_of(fields, field, "field not found in table schema"):
             yield ValidationFailure(
-                FailureType.FIELD_NOT_FOUND,
-                config_name,
-                wanted.name,
-                field,
-                "field not found in table schema",
+                FailureType.FIELD_NOT_FOUND, config_name, wanted.name, field, problem
             )
     for field in dict.fromkeys(wanted.filter_fields):
-        if not table.has_field(field):
+        missing = "filter references a field not found in table schema"
+        if problem := _problem_of(fields, field, missing):
             yield ValidationFailure(
-                FailureType.INVALID_FILTER,
-                config_name,
-                wanted.name,
-                field,
-                "filter references a field not found in table schema",
+                FailureType.INVALID_FILTER, config_name, wanted.name, field, problem
             )
+
+
+def _problem_of(fields: FieldIndex, field: str, missing: str) -> str | None:
+    try:
+        return missing if fields.find(field) is None else None
+    except AmbiguousName:
+        return "field name is ambiguous in table schema"
 
 
 def _over_limit(config_name: str, table: str, what: str) -> ValidationFailure:
