@@ -81,8 +81,7 @@ async def _attempt(
     try:
         with trio.move_on_after(ADDRESS_SECONDS):
             if not await _log_in(pgconn, stage):
-                encrypted = bool(pgconn.ssl_in_use)
-                return connect_failure(stage[0], pgconn.error_message, encrypted=encrypted)
+                return connect_failure(stage[0], pgconn.error_message)
             with socket.socket(fileno=os.dup(pgconn.socket)) as peer:
                 if not is_peer(peer, address):
                     return SourceFailure(Stage.TCP, HOST_REFUSED)

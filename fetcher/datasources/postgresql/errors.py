@@ -5,12 +5,13 @@ Nothing of a driver's text leaves this module: texts are only searched for what 
 
 import errno
 import os
+import re
 from typing import Final
 
 from psycopg.pq import DiagnosticField
 from psycopg.pq.abc import PGresult
 
-from fetcher.datasources.postgresql.libpq import code_in
+from fetcher.datasources.postgresql.libpq import codes_in
 from fetcher_engine import SourceFailure, Stage
 
 INVALID_FILTER: Final = "invalid_filter"
@@ -48,6 +49,11 @@ _NOT_THIS_PROTOCOL: Final = (
     b"invalid length",
 )
 
+_PLAIN: Final = re.compile(rb"no encryption|SSL off")
+"""How servers of version 14 on, and older ones, tell of a session without TLS."""
+
+_ALERT: Final = re.compile(rb"SSL error: [^\n]* alert ")
+
 _STATEMENT_REASONS: Final = {
     "57014": TIMEOUT,
     "55P03": "lock_timeout",
@@ -71,14 +77,19 @@ _CHANGED_STATES: Final = frozenset({"42P01", "3F000", "42703"})
 """Undefined table, schema and column."""
 
 
-def connect_failure(stage: Stage, message: bytes, *, encrypted: bool) -> SourceFailure:
-    """What libpq's text about a failed attempt says; ``message`` holds the server's code."""
-    code = code_in(message)
-    if code is None:
-        return SourceFailure(stage, _client_reason(stage, message))
-    if code == "28000" and not encrypted and b"no encryption" in message:
+def connect_failure(stage: Stage, message: bytes) -> SourceFailure:
+    """What libpq's text about failed attempts says; ``message`` holds the server's codes."""
+    codes = codes_in(message)
+    # that an attempt without TLS was refused for it tells nothing beside what TLS failed of
+    telling = [code for code, text in codes if not (code == "28000" and _PLAIN.search(text))]
+    if telling:
+        return SourceFailure(Stage.AUTH, _CONNECT_REASONS.get(telling[0], "unknown"))
+    if stage is not Stage.TLS and _ALERT.search(message):
+        # in TLS 1.3 the server's verdict on our certificate comes after the handshake
+        return SourceFailure(Stage.TLS, "tls")
+    if codes:
         return SourceFailure(Stage.TLS, "tls_required")
-    return SourceFailure(Stage.AUTH, _CONNECT_REASONS.get(code, "unknown"))
+    return SourceFailure(stage, _client_reason(stage, message))
 
 
 def _client_reason(stage: Stage, message: bytes) -> str:

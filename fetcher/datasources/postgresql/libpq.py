@@ -16,7 +16,7 @@ from psycopg.pq.abc import PGconn
 _PQERRORS_VERBOSE: Final = 2
 """``PGVerbosity`` in libpq-fe.h."""
 
-_CODE: Final = re.compile(rb":  ([0-9A-Z]{5}): ")
+_CODE: Final = re.compile(rb":  ([0-9A-Z]{5}): ([^\n]*)")
 """After the severity, which is in the server's language too (``pqBuildErrorMessage3``)."""
 
 
@@ -28,10 +28,12 @@ def report_codes(pgconn: PGconn) -> None:
         set_verbosity(pointer, _PQERRORS_VERBOSE)
 
 
-def code_in(message: bytes) -> str | None:
-    """The SQLSTATE in the text of a failed connection attempt."""
-    found = _CODE.search(message)
-    return found[1].decode("ascii") if found else None
+def codes_in(message: bytes) -> list[tuple[str, bytes]]:
+    """Each SQLSTATE in the text of failed attempts, with what the server said beside it.
+
+    ``allow`` and ``prefer`` make two attempts, with and without TLS, and the text holds both.
+    """
+    return [(found[1].decode("ascii"), found[2]) for found in _CODE.finditer(message)]
 
 
 @cache

@@ -19,6 +19,7 @@ _NOWHERE: Final = "/dev/null/none"
 """A path that cannot exist: libpq then uses no file, neither ours nor the home folder's."""
 
 _VERIFYING: Final = frozenset({"verify-ca", "verify-full"})
+_CHECKING: Final = _VERIFYING | {"require"}
 _MODES: Final = frozenset({"disable", "allow", "prefer", "require", *_VERIFYING})
 
 _SYSTEM_BUNDLES: Final = (
@@ -33,8 +34,9 @@ _SYSTEM_BUNDLES: Final = (
 def tls_keywords(tls: TlsSettings | None) -> Iterator[dict[str, str]]:
     """libpq's keywords, with files that are gone when the context ends.
 
-    Without CA, ``require`` checks nothing and the verifying modes use the system's trust. Raise
-    SourceFailure ``tls`` for settings that cannot be used.
+    Without CA, ``require`` checks nothing and the verifying modes use the system's trust. ``allow``
+    and ``prefer`` check nothing at all. Raise SourceFailure ``tls`` for settings that cannot be
+    used.
     """
     keywords = {
         "sslmode": tls.mode if tls is not None and tls.mode else "disable",
@@ -53,7 +55,8 @@ def tls_keywords(tls: TlsSettings | None) -> Iterator[dict[str, str]]:
         keywords["sslrootcert"] = _system_bundle()
     with _private_folder() as folder:
         for keyword, text in (
-            ("sslrootcert", tls.ca),
+            # libpq checks in every mode that has a CA, and ``prefer`` then goes on without TLS
+            ("sslrootcert", tls.ca if keywords["sslmode"] in _CHECKING else ""),
             ("sslcert", tls.cert),
             ("sslkey", tls.key),
         ):

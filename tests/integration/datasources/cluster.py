@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.servers.certificates import Identity, authority
+from tests.servers.certificates import Authority, Identity, authority
 
 OWNER = "fetcher_owner"
 START_SECONDS = 60
@@ -25,9 +25,10 @@ host all plain,nobody,resting,crowded,"o'brien" 127.0.0.1/32 scram-sha-256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Where it listens, and the certificate of who signed its own, which names ``localhost``."""
+    """Where it listens, and who signed its certificate, which names ``localhost`` if not told."""
 
     port: int
+    authority: Authority
     ca: str
     client: Identity
     """Signed by the same CA, for the user ``cert_only``."""
@@ -35,15 +36,21 @@ class Cluster:
 
 
 @contextmanager
-def running_cluster(folder: Path) -> Iterator[Cluster]:
+def running_cluster(
+    folder: Path, *, host_name: str = "localhost", expired: bool = False
+) -> Iterator[Cluster]:
     """Make the server in ``folder`` and stop it at the end."""
+    for parent in folder.parents:
+        # the server's own user must be able to get there
+        if parent.is_relative_to(Path("/tmp")) and parent != Path("/tmp"):  # noqa: S108 - pytest's own folders
+            parent.chmod(0o755)
     bin_folder = _bin_folder()
     folder.mkdir()
     _give_to_server_user(folder)
     data = folder / "data"
     _run(bin_folder / "initdb", "-D", data, "-U", OWNER, "--auth=trust", "--no-sync", "-E", "UTF8")
     signer = authority()
-    server = signer.certificate("localhost")
+    server = signer.certificate(host_name, expired=expired)
     client = signer.certificate("cert_only", client=True)
     port = _free_port()
     for name, text in (
@@ -66,6 +73,7 @@ def running_cluster(folder: Path) -> Iterator[Cluster]:
     try:
         yield Cluster(
             port=port,
+            authority=signer,
             ca=signer.ca,
             client=client,
             conninfo=f"host=127.0.0.1 port={port} user={OWNER} dbname=postgres",

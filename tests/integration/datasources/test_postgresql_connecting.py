@@ -31,10 +31,6 @@ DATABASE = "app?host=10.0.0.9&sslmode=disable"
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("cluster", numbered=True)
-    for parent in (folder, *folder.parents):
-        # the server's own user must be able to get there
-        if parent.is_relative_to(Path("/tmp")) and parent != Path("/tmp"):  # noqa: S108 - pytest's own folders
-            parent.chmod(0o755)
     with running_cluster(folder / "server") as started:
         with psycopg.connect(started.conninfo, autocommit=True) as admin:
             for name, password in ((USER, PASSWORD), ("plain", "plain")):
