@@ -33,6 +33,7 @@ from fetcher_engine.extraction import ExecutionMode, ExtractionPlan, ExtractionR
 from fetcher_engine.facade import Engine
 from fetcher_engine.json_values import NotEncodable, encode_text, encode_value
 from fetcher_engine.limits import Limits
+from fetcher_engine.name_matching import AmbiguousName, NameIndex
 from fetcher_engine.port_check import check_port
 from fetcher_engine.ports import (
     ActiveExecutionChecker,
@@ -85,6 +86,7 @@ from fetcher_engine.step_reading import Progress
 __all__ = [
     "REDACTED",
     "ActiveExecutionChecker",
+    "AmbiguousName",
     "Batch",
     "BatchStream",
     "CancelSignal",
@@ -126,6 +128,7 @@ __all__ = [
     "HandoffClosed",
     "Job",
     "Limits",
+    "NameIndex",
     "NotEncodable",
     "Observability",
     "OrphanedResult",

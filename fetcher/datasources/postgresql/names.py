@@ -26,6 +26,11 @@ class TableId:
     schema: str
     table: str
 
+    @property
+    def folded(self) -> tuple[str, str]:
+        """The same for all spellings that differ in case alone."""
+        return self.schema.casefold(), self.table.casefold()
+
 
 class TableNames:
     """The names of one source. ``schema`` is the connection's own, the default for bare names."""

@@ -35,21 +35,30 @@ AND (pg_has_role(c.relowner, 'USAGE')
 GROUP BY c.oid, n.nspname, c.relname"""
 
 
+Columns = tuple[ColumnSnapshot, ...]
+
+
 async def read_snapshot(session: Session, names: TableNames, config_name: str) -> SchemaSnapshot:
-    """The source's tables: those that were asked for, else all of the default schema."""
+    """The source's tables: those that were asked for, else all of the default schema.
+
+    A name that several tables differ from in case alone is not decided here: all of them are told,
+    each under its own name.
+    """
     if names.requested is None:
         scope = sql.SQL("n.nspname = {}").format(sql.Literal(names.default_schema))
         found = await _read(session, scope)
         named = {names.displayed(table): columns for table, columns in found.items()}
     else:
-        asked = await read_tables(session, names, names.requested)
-        named = {name: columns for name, (_, columns) in asked.items()}
+        named = {}
+        for name, meant in (await _meant(session, names, names.requested)).items():
+            only = len(meant) == 1
+            named |= {name if only else names.displayed(t): c for t, c in meant.items()}
     tables = tuple(
         TableSnapshot(name, tuple(column.name for column in columns), columns)
         for name, columns in named.items()
     )
     return prepared_snapshot(
-        SchemaSnapshot(config_name, tables),
+        SchemaSnapshot(config_name, tables, ignores_case=True),
         config_name=config_name,
         source=SourceNames(POSTGRESQL),
         filter_system=True,
@@ -59,34 +68,49 @@ async def read_snapshot(session: Session, names: TableNames, config_name: str) -
 
 async def read_tables(
     session: Session, names: TableNames, wanted: Iterable[str]
-) -> dict[str, tuple[TableId, tuple[ColumnSnapshot, ...]]]:
+) -> dict[str, tuple[TableId, Columns]]:
     """Of the wanted tables those that exist: what they are in the catalogue, and their columns."""
+    meant = await _meant(session, names, wanted)
+    return {name: next(iter(tables.items())) for name, tables in meant.items() if len(tables) == 1}
+
+
+async def _meant(
+    session: Session, names: TableNames, wanted: Iterable[str]
+) -> dict[str, dict[TableId, Columns]]:
+    """By wanted name the table of that name, else those that differ from it in case alone."""
     candidates = {name: names.candidates(name) for name in wanted}
     pairs = sorted({table for tables in candidates.values() for table in tables})
     if not pairs:
         return {}
     scope = sql.SQL(
-        "(n.nspname, c.relname) IN (SELECT * FROM unnest({}::text[], {}::text[]))"
+        "(lower(n.nspname), lower(c.relname)) IN"
+        " (SELECT lower(s), lower(t) FROM unnest({}::text[], {}::text[]) AS p(s, t))"
     ).format(
         sql.Literal([pair.schema for pair in pairs]), sql.Literal([pair.table for pair in pairs])
     )
     found = await _read(session, scope)
-    asked = {}
-    for name, tables in candidates.items():
-        table = next((table for table in tables if table in found), None)
-        if table is not None:
-            asked[name] = (table, found[table])
-    return asked
+    meant = {name: _first_reading(tables, found) for name, tables in candidates.items()}
+    return {name: tables for name, tables in meant.items() if tables}
 
 
-async def _read(
-    session: Session, scope: sql.Composable
-) -> Mapping[TableId, tuple[ColumnSnapshot, ...]]:
+def _first_reading(
+    candidates: Iterable[TableId], found: Mapping[TableId, Columns]
+) -> dict[TableId, Columns]:
+    exact = next((table for table in candidates if table in found), None)
+    if exact is not None:
+        return {exact: found[exact]}
+    for candidate in candidates:
+        if alike := {t: columns for t, columns in found.items() if t.folded == candidate.folded}:
+            return alike
+    return {}
+
+
+async def _read(session: Session, scope: sql.Composable) -> Mapping[TableId, Columns]:
     result = await session.execute(sql.SQL(_CATALOGUE).format(scope=scope), Stage.SCHEMA)
     return await trio.to_thread.run_sync(_parsed, result, limiter=_PARSERS)
 
 
-def _parsed(result: PGresult) -> Mapping[TableId, tuple[ColumnSnapshot, ...]]:
+def _parsed(result: PGresult) -> Mapping[TableId, Columns]:
     tables = {}
     for row in range(result.ntuples):
         schema, table, columns = (

@@ -10,7 +10,15 @@ from fetcher.datasources.sqlite.database import SqliteDatabase, SqliteFolder, fa
 from fetcher.datasources.sqlite.query import TableQuery, prepare_table
 from fetcher.datasources.sqlite.rendering import ValueRenderer
 from fetcher.datasources.sqlite.schema import read_columns, snapshot_of
-from fetcher_engine import EncodedBatch, SchemaSnapshot, SourceFailure, Stage, StreamRequest
+from fetcher_engine import (
+    AmbiguousName,
+    EncodedBatch,
+    NameIndex,
+    SchemaSnapshot,
+    SourceFailure,
+    Stage,
+    StreamRequest,
+)
 
 BATCH_BYTES: Final = 256 * 1024
 
@@ -134,15 +142,17 @@ class SqliteConnector:
         database = await self._open()
         await database.begin(lock_seconds=self._settings.lock_seconds)
         found = await database.run(read_columns, Stage.SCHEMA)
+        names = NameIndex(found, ignores_case=True)
         tables = []
         for name, fields in request.tables.items():
             filters = request.filters.get(name, {})
-            columns = {column.name: column for column in found.get(name, ())}
+            table = _only(names, name)
+            columns = {column.name: column for column in found.get(table, ())}
             if not columns or {*fields, *filters} - set(columns):
                 raise SourceFailure(Stage.SCHEMA, "schema changed", table=name)
             tables.append(
                 SqliteRows(
-                    prepare_table(name, columns, fields, filters),
+                    prepare_table(name, table, columns, fields, filters),
                     self._renderer,
                     batch_bytes=min(request.max_batch_bytes, BATCH_BYTES),
                     max_cell_bytes=self._settings.max_cell_bytes,
@@ -165,3 +175,11 @@ class SqliteConnector:
                 max_cell_bytes=self._settings.max_cell_bytes,
             )
         return self._database
+
+
+def _only(names: NameIndex, wanted: str) -> str:
+    """The table that a name means, by the rule that the plan was made by; else itself."""
+    try:
+        return names.find(wanted) or wanted
+    except AmbiguousName:
+        return wanted

@@ -48,11 +48,15 @@ class TableQuery:
 
 def prepare_table(
     name: str,
+    table: str,
     columns: Mapping[str, ColumnSnapshot],
     fields: Sequence[str],
     filters: Mapping[str, object],
 ) -> TableQuery:
-    """Raise SourceFailure for a filter that cannot be applied."""
+    """The statement for ``table``, which the request calls ``name``.
+
+    Raise SourceFailure for a filter that cannot be applied.
+    """
     conditions: list[str] = []
     values: list[Bound] = []
     for column in sorted(filters):
@@ -73,7 +77,7 @@ def prepare_table(
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     # with the table's alias before it, a column that is gone is an error and never a text
     selected = ", ".join(_place(column) for column in fields)
-    statement = f"SELECT {selected} FROM main.{_quoted(name)} AS t{where}"  # noqa: S608 - quoted names of the catalogue; values are bound
+    statement = f"SELECT {selected} FROM main.{_quoted(table)} AS t{where}"  # noqa: S608 - quoted names of the catalogue; values are bound
     return TableQuery(name=name, fields=tuple(fields), statement=statement, values=tuple(values))
 
 

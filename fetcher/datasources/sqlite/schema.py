@@ -28,7 +28,7 @@ def snapshot_of(tables: dict[str, tuple[ColumnSnapshot, ...]], config_name: str)
         for table, columns in tables.items()
     )
     return prepared_snapshot(
-        SchemaSnapshot(config_name, snapshots),
+        SchemaSnapshot(config_name, snapshots, ignores_case=True),
         config_name=config_name,
         source=SourceNames(SQLITE),
         filter_system=True,

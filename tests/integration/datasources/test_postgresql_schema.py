@@ -134,10 +134,16 @@ async def test_names_that_need_quoting_are_read_exactly(
         ) == [{"select": 3}]
         assert await rows_of(opened, connection, "a.b", ["a"]) == [{"a": 7}]
         assert await rows_of(opened, connection, 't"; --', ["a"]) == [{"a": 8}]
-        for missing in ("USERS", "we ird"):
+        assert await rows_of(
+            opened, connection, 'WE"IRD', ["SELECT"], where={'Q"X': {"eq": [5]}}
+        ) == [{"select": 3}]
+        assert await rows_of(opened, connection, "A.B", ["A"]) == [{"a": 7}]
+        for missing, detail in (("USERS", "ambiguous"), ("we ird", "not found")):
             with pytest.raises(EngineError) as caught:
                 await rows_of(opened, connection, missing, ["a"])
             assert caught.value.category is ErrorCategory.VALIDATION
+            (failure,) = caught.value.failures
+            assert (failure.table, detail in failure.detail) == (missing, True)
 
 
 async def test_a_table_in_a_schema_wins_over_a_name_with_a_dot(

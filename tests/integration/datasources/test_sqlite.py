@@ -356,3 +356,15 @@ async def test_schema_that_changed_after_planning_ends_the_job(tmp_path: Path) -
         with pytest.raises(EngineError) as caught:
             await engine.execute_extraction(plan)
     assert (caught.value.reason, caught.value.table) == ("schema changed", "t")
+
+
+async def test_names_in_another_case_mean_the_only_one_there_is(tmp_path: Path) -> None:
+    fill(
+        tmp_path / "a.db",
+        'CREATE TABLE "We""ird" ("Select" INT)',
+        'INSERT INTO "We""ird" VALUES (3)',
+    )
+    where = {"SELECT": {"eq": [3]}}
+    async with engines(sqlite_folder=tmp_path) as opened:
+        rows = await rows_of(opened, a_source("a.db"), 'WE"IRD', ["select"], where=where)
+    assert rows == [{"Select": 3}]
