@@ -10,7 +10,7 @@ from fetcher.domain.errors import DuplicateConfigName, FetcherError, ForbiddenHo
 from fetcher.domain.ids import new_connection_id
 from fetcher.domain.json_values import JsonObject
 from fetcher.domain.times import cut_to_milliseconds
-from fetcher.domain.tls_modes import TLS_MODES, VERIFYING_TLS_MODES
+from fetcher.domain.tls_modes import VERIFYING_TLS_MODES, tls_mode_problem
 from fetcher.ports import ConnectionRecords, PasswordCipher, UtcNow
 
 
@@ -164,10 +164,13 @@ def _invalid_parts(connection: Connection, new: NewConnection) -> Found:
     yield from _invalid_tls(connection)
     if connection.type is SourceType.SQLITE and not rules.is_source_path(connection.database_name):
         yield "database_name", "must be a relative path without '..'"
-    if connection.type is SourceType.ORACLE and not _oracle_service(connection.metadata):
-        yield "metadata.serviceName", "ORACLE needs a service name (or metadata.sid)"
+    if connection.type is SourceType.ORACLE:
+        yield from _invalid_oracle_service(connection.metadata)
     if problem := rules.metadata_problem(connection.metadata):
         yield "metadata", problem
+
+
+_PRINTABLE = frozenset({"database_name", "username"})
 
 
 def _unstorable_texts(connection: Connection, new: NewConnection) -> Found:
@@ -180,6 +183,8 @@ def _unstorable_texts(connection: Connection, new: NewConnection) -> Found:
     for name, (text, most) in texts.items():
         if len(text) > most:
             yield name, f"must have at most {most} characters"
+        elif name in _PRINTABLE and rules.CONTROL.search(text):
+            yield name, "must not hold control characters"
         elif "\0" in text:
             # No wire protocol of the databases carries it: it would cut the value short.
             yield name, "must not hold a NUL character"
@@ -189,10 +194,8 @@ def _invalid_tls(connection: Connection) -> Found:
     tls = connection.tls
     if tls is None:
         return
-    modes = TLS_MODES[connection.type]
-    if tls.mode not in modes:
-        known = ", ".join(f'"{mode}"' for mode in sorted(modes)) or "none"
-        yield "ssl.mode", f"FET-0413 - not a mode of {connection.type} (valid modes: {known})"
+    if problem := tls_mode_problem(connection.type, tls.mode):
+        yield "ssl.mode", f"FET-0413 - {problem}"
     for name, text in {"ca": tls.ca, "cert": tls.cert, "key": tls.key}.items():
         if len(text.encode()) > rules.MAX_PEM_BYTES:
             yield f"ssl.{name}", f"must have at most {rules.MAX_PEM_BYTES} bytes"
@@ -209,9 +212,14 @@ def _invalid_tls(connection: Connection) -> Found:
         )
 
 
-def _oracle_service(metadata: JsonObject) -> bool:
-    names = (metadata.get("serviceName"), metadata.get("sid"))
-    return any(isinstance(name, str) and name.strip() for name in names)
+def _invalid_oracle_service(metadata: JsonObject) -> Found:
+    names = {name: metadata.get(name) for name in ("serviceName", "sid")}
+    given = {name: text for name, text in names.items() if isinstance(text, str) and text.strip()}
+    if not given:
+        yield "metadata.serviceName", "ORACLE needs a service name (or metadata.sid)"
+    for name, text in given.items():
+        if rules.CONTROL.search(text):
+            yield f"metadata.{name}", "must not hold control characters"
 
 
 def _refuse_missing(found: Found, *, entity_type: str | None = None) -> None:

@@ -285,6 +285,34 @@ async def test_tls_modes_are_exact(type_name: str, mode: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("changed", "text"),
+    [
+        (
+            {"type": "MYSQL", "ssl": {"mode": "verify-ca", "ca": PEM}},
+            "FET-0413 - not an SSL mode of MYSQL"
+            ' (valid modes for MYSQL: "false", "preferred", "skip-verify", "true")',
+        ),
+        (
+            {"type": "MYSQL", "ssl": {"mode": "SKIP-VERIFY"}},
+            'FET-0413 - not an SSL mode of MYSQL, did you mean "skip-verify"?'
+            ' (valid modes for MYSQL: "false", "preferred", "skip-verify", "true")',
+        ),
+        (
+            {"type": "SQLITE", "databaseName": "a.db", "ssl": {"mode": "true"}},
+            "FET-0413 - not an SSL mode of SQLITE (valid modes for SQLITE: none)",
+        ),
+    ],
+)
+async def test_wrong_tls_mode_is_answered_with_the_right_ones(
+    changed: dict[str, object], text: str
+) -> None:
+    api = an_api(settings=HttpSettings(sqlite_allowed=True))
+    answered = await api.create(a_body(**changed))
+    assert answered.problem == (400, "FET-0001", "Bad Request")
+    assert answered.json["fields"] == {"ssl.mode": text}
+
+
+@pytest.mark.parametrize(
     ("tls", "field"),
     [
         ({"ca": "no pem"}, "ssl.ca"),
@@ -316,6 +344,11 @@ async def test_certificates_are_judged_at_creation(tls: dict[str, str], field: s
         ({"metadata": {f"k{n}": 1 for n in range(65)}}, "metadata"),
         ({"metadata": {"k": "v" * 2000}}, "metadata"),
         ({"type": "ORACLE"}, "metadata.serviceName"),
+        ({"databaseName": "a\nb"}, "database_name"),
+        ({"userName": "a\x7fb"}, "username"),
+        ({"type": "ORACLE", "metadata": {"serviceName": "A\tB"}}, "metadata.serviceName"),
+        ({"type": "ORACLE", "metadata": {"sid": "A\0B"}}, "metadata.sid"),
+        ({"host": "db.acme\n.test"}, "host"),
     ],
 )
 async def test_values_beyond_their_bounds_are_invalid(

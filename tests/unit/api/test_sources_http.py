@@ -190,4 +190,5 @@ async def test_stored_mode_of_another_type_is_refused_when_it_is_opened() -> Non
         await api.ask(a_request()),
     ):
         assert answered.problem == (400, "FET-0413", "Invalid SSL Mode")
+        assert 'valid modes for POSTGRESQL: "allow"' in answered.json["message"]
     assert api.engines.asked == []
