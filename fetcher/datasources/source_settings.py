@@ -22,6 +22,8 @@ class SourceSettings:
     limits: Limits = field(default_factory=Limits.defaults)
     sqlite_folder: Path | None = None
     judge: Judge | None = None
+    include_views: bool = False
+    """Whether views, foreign tables and the like are sources beside tables."""
     max_cell_bytes: int = 16 * 1024 * 1024
     lock_timeout_seconds: float = 30.0
     query_timeout_seconds: float = 120.0

@@ -12,7 +12,7 @@ from fetcher.datasources.postgresql.errors import SCHEMA_CHANGED, TIMEOUT
 from fetcher.datasources.postgresql.names import TableId, TableNames
 from fetcher.datasources.postgresql.query import TableQuery, prepare_table
 from fetcher.datasources.postgresql.rows import CopyReader
-from fetcher.datasources.postgresql.schema import read_snapshot, read_tables
+from fetcher.datasources.postgresql.schema import Catalogue
 from fetcher.datasources.postgresql.session import Session
 from fetcher.datasources.postgresql.types import Renderer
 from fetcher.datasources.sessions import SessionPlaces
@@ -39,6 +39,7 @@ class PostgresqlSettings:
     statement_seconds: float = 300.0
     lock_seconds: float = 30.0
     max_cell_bytes: int = 16 * 1024 * 1024
+    include_views: bool = False
 
 
 class PostgresqlStream:
@@ -108,14 +109,16 @@ class PostgresqlConnector:
         """The asked tables, else those of the connection's schema, ``public`` by default."""
         session = await self._open()
         with trio.move_on_after(DISCOVERY_SECONDS):
-            return await read_snapshot(session, self._names, self._config_name)
+            catalogue = Catalogue(session, self._names, include_views=self._settings.include_views)
+            return await catalogue.snapshot(self._config_name)
         raise SourceFailure(Stage.SCHEMA, TIMEOUT)
 
     async def open_stream(self, request: StreamRequest) -> PostgresqlStream:
         """Begin the snapshot, look the tables up in it, and learn the types of their columns."""
         session = await self._open()
         await session.execute(sql.SQL(_SNAPSHOT), Stage.SESSION)
-        found = await read_tables(session, self._names, request.tables)
+        catalogue = Catalogue(session, self._names, include_views=self._settings.include_views)
+        found = await catalogue.tables(request.tables)
         queries = []
         for name, fields in request.tables.items():
             filters = request.filters.get(name, {})

@@ -30,6 +30,7 @@ class PostgresqlFactory:
             renderer=Renderer(self._scope.options),
             places=self._sessions.places(record.id),
             settings=PostgresqlSettings(
+                include_views=self._settings.include_views,
                 statement_seconds=self._settings.query_timeout_seconds,
                 lock_seconds=self._settings.lock_timeout_seconds,
                 max_cell_bytes=self._settings.max_cell_bytes,

@@ -4,6 +4,7 @@ import sqlite3
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from fetcher.datasources.sqlite.database import SqliteDatabase, SqliteFolder, failure_of
@@ -12,6 +13,7 @@ from fetcher.datasources.sqlite.rendering import ValueRenderer
 from fetcher.datasources.sqlite.schema import read_columns, snapshot_of
 from fetcher_engine import (
     AmbiguousName,
+    ColumnSnapshot,
     EncodedBatch,
     NameIndex,
     SchemaSnapshot,
@@ -30,6 +32,7 @@ class SqliteSettings:
     statement_seconds: float = 300.0
     lock_seconds: float = 30.0
     max_cell_bytes: int = 16 * 1024 * 1024
+    include_views: bool = False
 
 
 class SqliteRows:
@@ -135,13 +138,13 @@ class SqliteConnector:
     async def discover_schema(self) -> SchemaSnapshot:
         database = await self._open()
         await database.begin(lock_seconds=self._settings.lock_seconds)
-        return snapshot_of(await database.run(read_columns, Stage.SCHEMA), self._config_name)
+        return snapshot_of(await self._columns(database), self._config_name)
 
     async def open_stream(self, request: StreamRequest) -> SqliteStream:
         """Begin the snapshot and look the tables up in it; raise ``schema changed``."""
         database = await self._open()
         await database.begin(lock_seconds=self._settings.lock_seconds)
-        found = await database.run(read_columns, Stage.SCHEMA)
+        found = await self._columns(database)
         names = NameIndex(found, ignores_case=True)
         tables = []
         for name, fields in request.tables.items():
@@ -165,6 +168,10 @@ class SqliteConnector:
         database, self._database = self._database, None
         if database is not None:
             await database.close()
+
+    async def _columns(self, database: SqliteDatabase) -> dict[str, tuple[ColumnSnapshot, ...]]:
+        read = partial(read_columns, include_views=self._settings.include_views)
+        return await database.run(read, Stage.SCHEMA)
 
     async def _open(self) -> SqliteDatabase:
         if self._database is None:

@@ -35,6 +35,7 @@ class SqliteFactory:
             folder=SqliteFolder(self._folder),
             renderer=ValueRenderer(self._scope.options),
             settings=SqliteSettings(
+                include_views=self._settings.include_views,
                 lock_seconds=self._settings.lock_timeout_seconds,
                 statement_seconds=self._settings.query_timeout_seconds,
                 max_cell_bytes=self._settings.max_cell_bytes,

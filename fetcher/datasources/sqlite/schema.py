@@ -1,4 +1,4 @@
-"""The tables of a SQLite file: ordinary ones, without views, virtual and shadow tables."""
+"""The tables of a SQLite file, and its views on demand; no virtual and no shadow tables."""
 
 import sqlite3
 from typing import Final
@@ -9,13 +9,16 @@ from fetcher_engine import ColumnSnapshot, SchemaSnapshot, TableSnapshot
 
 _CATALOGUE: Final = """SELECT l.name, x.name, x.type, x."notnull", x.pk
 FROM pragma_table_list AS l JOIN pragma_table_xinfo(l.name, l.schema) AS x
-WHERE l.schema = 'main' AND l.type = 'table' AND x.hidden <> 1 ORDER BY l.name, x.cid"""
+WHERE l.schema = 'main' AND l.type IN ('table', ?) AND x.hidden <> 1 ORDER BY l.name, x.cid"""
 
 
-def read_columns(connection: sqlite3.Connection) -> dict[str, tuple[ColumnSnapshot, ...]]:
+def read_columns(
+    connection: sqlite3.Connection, *, include_views: bool
+) -> dict[str, tuple[ColumnSnapshot, ...]]:
     """Columns by table, as the file spells both. Blocking."""
+    also = "view" if include_views else "table"
     tables: dict[str, list[ColumnSnapshot]] = {}
-    for table, name, declared, not_null, key in connection.execute(_CATALOGUE):
+    for table, name, declared, not_null, key in connection.execute(_CATALOGUE, (also,)):
         tables.setdefault(table, []).append(
             ColumnSnapshot(name, declared, nullable=not not_null, primary_key=bool(key))
         )

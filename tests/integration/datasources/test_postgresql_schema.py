@@ -59,6 +59,16 @@ async def discover(
         return await engine.discover_schema(TENANT, "src")
 
 
+async def test_views_are_sources_where_the_operator_wants_them(database: SqlAddress) -> None:
+    connection = connection_to(database)
+    async with engines(include_views=True) as opened:
+        engine = opened.engine_for([connection], JobOptions())
+        names = (await engine.discover_schema(TENANT, "src")).table_names()
+        assert names == ("parts", "parts_2031", "runs", "seen", "stored")
+        for view in ("seen", "stored"):
+            assert await rows_of(opened, connection, view, ["*"]) == [{"one": 1}]
+
+
 async def test_without_scope_the_public_tables_are_listed_unqualified(
     database: SqlAddress,
 ) -> None:

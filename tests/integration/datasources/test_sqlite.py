@@ -87,6 +87,9 @@ async def test_discovery_lists_ordinary_tables_only(tmp_path: Path) -> None:
         engine = opened.engine_for([a_source("a.db")], JobOptions())
         snapshot = await engine.discover_schema(TENANT, "src")
         assert await rows_of(opened, a_source("a.db"), 'a.b "x"', ["v"]) == [{"v": 5}]
+    async with engines(sqlite_folder=tmp_path, include_views=True) as opened:
+        rows = await rows_of(opened, a_source("a.db"), "seen", ["*"])
+    assert rows == []
     assert [(t.name, t.fields) for t in snapshot.tables] == [
         ('a.b "x"', ("v",)),
         ("z", ("a", "b", "g")),
