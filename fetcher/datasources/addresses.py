@@ -51,9 +51,10 @@ def _is_address(host: str) -> bool:
 
 
 def is_peer(connection: socket.socket, address: str) -> bool:
-    """Whether a connected socket leads to the address that was judged."""
+    """Whether a connected socket leads to the address that was judged; zones do not count."""
     try:
         peer = str(connection.getpeername()[0])
     except OSError:
         return True  # it is closed already: whoever uses it next finds out
-    return ipaddress.ip_address(peer) == ipaddress.ip_address(address)
+    found, judged = (ipaddress.ip_address(each.partition("%")[0]) for each in (peer, address))
+    return found == judged

@@ -13,12 +13,13 @@ import trio
 from psycopg import pq, sql
 from psycopg.conninfo import conninfo_to_dict
 
+from fetcher.datasources.host_guard import HostGuard, HostList
 from fetcher.datasources.postgresql import connect
 from fetcher.domain.connections import Connection, TlsSettings
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EngineError, ErrorCategory
 from tests.integration.datasources.cluster import Cluster, running_cluster
-from tests.integration.datasources.harness import TENANT, a_connection, engines
+from tests.integration.datasources.harness import TENANT, a_connection, document, engines
 from tests.servers.certificates import authority
 
 pytestmark = pytest.mark.integration
@@ -268,3 +269,45 @@ async def test_environment_and_home_folder_decide_nothing(
         monkeypatch.setenv(name, value)
     await reach(plain)
     assert await failure_of(replace(plain, password_encrypted="")) == ("auth", "auth")
+
+
+# --- host guard ------------------------------------------------------------------------------
+
+
+async def refusal(connection: Connection, guard: HostGuard) -> tuple[str, str]:
+    """Of a whole extraction, as a worker makes it: nobody tested the connection before."""
+    async with engines(judge=guard.judge) as opened:
+        with pytest.raises(EngineError) as caught:
+            await document(opened, connection, {"pg_am": ["amname"]})
+    return str(caught.value.stage), str(caught.value.reason)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_worker_dials_no_refused_host(plain: Connection, host: str) -> None:
+    found = await refusal(replace(plain, host=host), HostGuard())
+    assert found == ("dns", "host_refused")
+
+
+async def test_guarded_worker_does_not_tell_an_open_port_from_a_closed_one(
+    plain: Connection,
+) -> None:
+    guard = HostGuard(allow=HostList.of(["127.0.0.0/8"]))
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        shut = await refusal(replace(plain, port=closed.getsockname()[1]), guard)
+    unknown = await refusal(replace(plain, host="no-such-host.invalid"), guard)
+    untrusted = await refusal(
+        replace(plain, tls=TlsSettings(mode="require", ca=authority().ca)), guard
+    )
+    assert {shut, unknown, untrusted} == {("tcp", "network")}
+
+
+async def test_allowed_hosts_and_internal_sources_are_reached(plain: Connection) -> None:
+    allowing = HostGuard(allow=HostList.of(["127.0.0.0/8"]))
+    for guard, connection in (
+        (allowing, plain),
+        (HostGuard(), replace(plain, encryption_key_version="")),
+    ):
+        async with engines(judge=guard.judge) as opened:
+            engine = opened.engine_for([connection], JobOptions())
+            assert (await engine.test_connection(TENANT, "src")).success

@@ -59,3 +59,11 @@ async def test_peers_are_compared_as_addresses(listener: socket.socket) -> None:
     with listener, await dial(["127.0.0.1"], port) as dialled:
         assert is_peer(dialled, "127.0.0.1")
         assert not is_peer(dialled, "127.0.0.2")
+
+
+async def test_zone_of_an_address_does_not_count() -> None:
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as listening:
+        port = listening.getsockname()[1]
+        with await dial(["::1"], port) as dialled:
+            assert is_peer(dialled, "::1%lo")
+            assert is_peer(dialled, "0:0:0:0:0:0:0:1")
