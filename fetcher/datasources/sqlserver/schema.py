@@ -1,0 +1,135 @@
+"""The catalogue: which tables a session sees, with their columns, in one statement.
+
+``sys`` shows what the user has some permission on. Views only where the operator wants them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from fetcher.compat import SourceNames, prepared_snapshot
+from fetcher.compat.names import SQL_SERVER
+from fetcher.datasources.sqlserver.errors import AMBIGUOUS_NAME
+from fetcher.datasources.sqlserver.link import Statement
+from fetcher.datasources.sqlserver.names import AmbiguousName, TableId, TableNames
+from fetcher.datasources.sqlserver.session import Session
+from fetcher.datasources.sqlserver.types import Column
+from fetcher_engine import ColumnSnapshot, SchemaSnapshot, SourceFailure, Stage, TableSnapshot
+
+_CATALOGUE: Final = """SELECT s.name, o.name, c.name, b.name, t.name,
+ CONVERT(int, c.max_length), CONVERT(int, c.is_nullable),
+ CASE WHEN k.column_id IS NULL THEN 0 ELSE 1 END, CONVERT(nvarchar(128), c.collation_name)
+FROM sys.objects AS o
+JOIN sys.schemas AS s ON s.schema_id = o.schema_id
+JOIN sys.columns AS c ON c.object_id = o.object_id
+JOIN sys.types AS t ON t.user_type_id = c.user_type_id
+LEFT JOIN sys.types AS b ON b.user_type_id = c.system_type_id
+LEFT JOIN (SELECT x.object_id, x.column_id FROM sys.indexes AS i
+ JOIN sys.index_columns AS x ON x.object_id = i.object_id AND x.index_id = i.index_id
+ WHERE i.is_primary_key = 1) AS k ON k.object_id = c.object_id AND k.column_id = c.column_id
+WHERE o.type IN ({kinds}) AND {scope}
+ORDER BY s.name, o.name, c.column_id"""
+
+_IGNORING_CASE: Final = "COLLATE Latin1_General_100_CI_AS"
+
+Tables = Mapping[TableId, tuple[Column, ...]]
+
+
+async def read_snapshot(
+    session: Session, names: TableNames, config_name: str, *, views: bool
+) -> SchemaSnapshot:
+    """The source's tables: those that were asked for, else all of the default schema."""
+    if names.requested is None:
+        found = await _read(session, schema_statement(names.default_schema, views=views))
+        named = {names.displayed(table): columns for table, columns in found.items()}
+    else:
+        asked = await read_tables(session, names, names.requested, views=views)
+        named = {name: columns for name, (_, columns) in asked.items()}
+    tables = tuple(
+        TableSnapshot(
+            name,
+            tuple(column.name for column in columns),
+            tuple(
+                ColumnSnapshot(
+                    column.name,
+                    column.type,
+                    nullable=column.is_nullable,
+                    primary_key=column.is_primary_key,
+                )
+                for column in columns
+            ),
+        )
+        for name, columns in named.items()
+    )
+    return prepared_snapshot(
+        SchemaSnapshot(config_name, tables),
+        config_name=config_name,
+        source=SourceNames(SQL_SERVER),
+        filter_system=True,
+        normalize=False,
+    )
+
+
+async def read_tables(
+    session: Session, names: TableNames, wanted: Iterable[str], *, views: bool
+) -> dict[str, tuple[TableId, tuple[Column, ...]]]:
+    """Of the wanted tables those that exist: what they are in the catalogue, and their columns.
+
+    Raise SourceFailure ``ambiguous_name``.
+    """
+    wanted = list(wanted)
+    tables = sorted({pair.table for name in wanted for pair in names.candidates(name)})
+    found = await _read(session, tables_statement(tables, views=views)) if tables else {}
+    asked = {}
+    for name in wanted:
+        try:
+            table = names.meant(name, found)
+        except AmbiguousName:
+            is_ambiguous = True
+            table = None
+        else:
+            is_ambiguous = False
+        if is_ambiguous:
+            raise SourceFailure(Stage.SCHEMA, AMBIGUOUS_NAME, table=name)
+        if table is not None:
+            asked[name] = (table, found[table])
+    return asked
+
+
+def schema_statement(schema: str, *, views: bool) -> Statement:
+    """All tables of one schema."""
+    return Statement(_CATALOGUE.format(kinds=_kinds(views), scope="s.name = @P1"), (schema,))
+
+
+def tables_statement(tables: Sequence[str], *, views: bool) -> Statement:
+    """The tables of these names in any schema and any case: which are meant is decided here."""
+    places = ", ".join(f"@P{number}" for number in range(1, len(tables) + 1))
+    scope = f"o.name {_IGNORING_CASE} IN ({places})"
+    return Statement(_CATALOGUE.format(kinds=_kinds(views), scope=scope), tuple(tables))
+
+
+def _kinds(views: bool) -> str:
+    return "'U', 'V'" if views else "'U'"
+
+
+async def _read(session: Session, statement: Statement) -> Tables:
+    rows = await session.rows(statement, Stage.SCHEMA)
+    # catalogues of thousands of tables are sorted out beside the loop
+    return await session.run(lambda: tables_in(rows))
+
+
+def tables_in(rows: Iterable[Sequence[Any]]) -> Tables:
+    """The catalogue's rows by table, columns in their order."""
+    tables: dict[TableId, list[Column]] = {}
+    for schema, table, name, base, type_name, size, nullable, key, collation in rows:
+        tables.setdefault(TableId(schema, table), []).append(
+            Column(
+                name=name,
+                base_type=base,
+                type=type_name,
+                max_bytes=size,
+                is_nullable=bool(nullable),
+                is_primary_key=bool(key),
+                collation=collation,
+            )
+        )
+    return {table: tuple(columns) for table, columns in tables.items()}

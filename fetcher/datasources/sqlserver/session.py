@@ -1,0 +1,128 @@
+"""One SQL Server session: its settings, its statements, its end (spec datasources 12)."""
+
+import math
+import threading
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import trio
+
+from fetcher.datasources.driver_thread import DriverThread
+from fetcher.datasources.sqlserver.connect import THREADS, connect
+from fetcher.datasources.sqlserver.errors import TIMEOUT
+from fetcher.datasources.sqlserver.link import Link, Statement
+from fetcher.datasources.targets import Target
+from fetcher_engine import SourceFailure, Stage
+
+T = TypeVar("T")
+
+CANCEL_SECONDS: Final = 2.0
+SETUP_SECONDS: Final = 5.0
+
+_SETUP: Final = (
+    "SET LOCK_TIMEOUT {lock};"
+    " SET XACT_ABORT ON;"
+    " SET DEADLOCK_PRIORITY LOW;"
+    " SET TEXTSIZE 2147483647;"
+    " SET ROWCOUNT 0;"
+    " SET NOCOUNT OFF;"
+    " SET CONCAT_NULL_YIELDS_NULL ON;"
+    " SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
+)
+_ALLOWS_SNAPSHOT: Final = (
+    "SELECT CONVERT(int, snapshot_isolation_state) FROM sys.databases WHERE database_id = DB_ID()"
+)
+_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL SNAPSHOT; BEGIN TRANSACTION;"
+_STATE_ON: Final = 1
+
+
+class Session:
+    """Owned by one task. Every method but :meth:`close` raises SourceFailure."""
+
+    def __init__(self, link: Link, *, statement_seconds: float) -> None:
+        self.link = link
+        self._statement_seconds = statement_seconds
+        self._thread = DriverThread(THREADS, self._interrupt)
+        self._killer: threading.Timer | None = None
+        self._stopping_since: float | None = None
+        self._is_closed = False
+        self.has_snapshot = False
+        """Whether all tables are read as of one moment: where the database allows that."""
+
+    @classmethod
+    async def open(
+        cls, target: Target, *, statement_seconds: float, lock_seconds: float
+    ) -> "Session":
+        """Connect and prepare the session; cancelled or failed, it is closed again."""
+        session = cls(await connect(target), statement_seconds=statement_seconds)
+        prepared = False
+        try:
+            with trio.move_on_after(SETUP_SECONDS):
+                setup = _SETUP.format(lock=max(1, math.ceil(lock_seconds * 1000)))
+                await session.rows(Statement(setup), Stage.SESSION)
+                prepared = True
+            if not prepared:
+                raise SourceFailure(Stage.SESSION, TIMEOUT)
+        finally:
+            if not prepared:
+                await session.close()
+        return session
+
+    async def begin_snapshot(self) -> None:
+        """Read from here on as of one moment; where the database forbids it, what is committed."""
+        states = await self.rows(Statement(_ALLOWS_SNAPSHOT), Stage.SESSION)
+        if states and states[0][0] == _STATE_ON:
+            await self.rows(Statement(_SNAPSHOT), Stage.SESSION)
+            self.has_snapshot = True
+
+    async def rows(
+        self, statement: Statement, stage: Stage, *, table: str | None = None
+    ) -> list[list[Any]]:
+        """All rows of a small result."""
+        return await self._limited(
+            lambda: self.link.rows(statement, stage, table), stage, table=table
+        )
+
+    async def execute(self, statement: Statement, stage: Stage, *, table: str) -> None:
+        """Send a statement and wait until its rows begin."""
+        await self._limited(lambda: self.link.execute(statement, stage, table), stage, table=table)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Blocking work on the link. Cancelled, the server is asked to stop."""
+        return await self._thread.run(work)
+
+    async def close(self) -> None:
+        """Stop what the server still does, then hang up: 2 seconds, shielded. Idempotent."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            if self.link.is_busy:
+                with trio.CancelScope(shield=True), trio.move_on_after(self._stopping_seconds()):
+                    await self._thread.run(self.link.stop)
+        finally:
+            if self._killer is not None:
+                self._killer.cancel()
+            self.link.shut()
+            self.link.close()
+
+    async def _limited(self, work: Callable[[], T], stage: Stage, *, table: str | None) -> T:
+        """The server has no limit of its own for a statement: ours sends attention."""
+        with trio.move_on_after(self._statement_seconds):
+            return await self._thread.run(work)
+        raise SourceFailure(stage, TIMEOUT, table=table)
+
+    def _interrupt(self) -> None:
+        """The running call ends: by the server's answer to attention, else by the socket's end."""
+        if self._stopping_since is None and not self._is_closed and self.link.ask_to_stop():
+            self._stopping_since = trio.current_time()
+            self._killer = threading.Timer(CANCEL_SECONDS, self.link.shut)
+            self._killer.daemon = True
+            self._killer.start()
+        else:
+            self.link.shut()
+
+    def _stopping_seconds(self) -> float:
+        if self._stopping_since is None:
+            return CANCEL_SECONDS
+        return max(0.0, self._stopping_since + CANCEL_SECONDS - trio.current_time())
