@@ -15,8 +15,8 @@ WAIT_SECONDS: Final = 10.0
 class SessionPlaces:
     """The places of one connection."""
 
-    def __init__(self) -> None:
-        self._limiter = trio.CapacityLimiter(MAX_SESSIONS)
+    def __init__(self, most: int = MAX_SESSIONS) -> None:
+        self._limiter = trio.CapacityLimiter(most)
 
     async def take(self, borrower: object) -> None:
         """Wait at most 10 seconds for a place; raise SourceFailure ``too_many_sessions``."""
@@ -35,9 +35,9 @@ class SessionLimits:
     def __init__(self) -> None:
         self._places: WeakValueDictionary[ConnectionId, SessionPlaces] = WeakValueDictionary()
 
-    def places(self, connection_id: ConnectionId) -> SessionPlaces:
-        """Kept for as long as somebody holds them."""
+    def places(self, connection_id: ConnectionId, *, most: int = MAX_SESSIONS) -> SessionPlaces:
+        """Kept for as long as somebody holds them. ``most`` is one number for a type of source."""
         places = self._places.get(connection_id)
         if places is None:
-            places = self._places[connection_id] = SessionPlaces()
+            places = self._places[connection_id] = SessionPlaces(most)
         return places

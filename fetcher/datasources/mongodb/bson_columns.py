@@ -1,0 +1,101 @@
+"""Many values of one BSON type at once: a column of raw bytes to a column of JSON texts.
+
+Each column is a few loops in C. The texts are those of :mod:`scalars`, which a test holds them to.
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from typing import Final, TypeAlias
+
+import orjson
+
+from fetcher.datasources.mongodb.bson_walk import LARGEST_SAFE, BsonWalker
+from fetcher.datasources.mongodb.scalars import binary_text, date_texts
+from fetcher_engine import encode_text, encode_value
+
+Column: TypeAlias = Sequence[bytes]
+Converter: TypeAlias = Callable[[Column], list[str]]
+
+_TRUTHS: Final = {b"\0": "false", b"\1": "true"}
+_CONTROLS: Final = bytes(range(1, 32))
+_EXPONENT_SHIFT: Final = 49
+_ZERO_EXPONENT: Final = 6176
+
+
+class NotAsLearned(Exception):
+    """A value is not what its bytes looked like: the walker reads it."""
+
+
+def strings(lengths: Column, contents: Column) -> list[str]:
+    """Strings by their length prefixes and their bytes up to the first NUL, as JSON strings.
+
+    Raise NotAsLearned for a string with a NUL inside, and for one that is not UTF-8.
+    """
+    expected = struct.unpack(f"<{len(lengths)}i", b"".join(lengths))
+    if list(map((1).__add__, map(len, contents))) != list(expected):
+        raise NotAsLearned
+    joined = b"\0".join(contents)
+    try:
+        text = joined.decode()
+    except UnicodeDecodeError:
+        text = None
+    if text is None:
+        raise NotAsLearned
+    if b'"' in joined or b"\\" in joined or len(joined.translate(None, _CONTROLS)) < len(joined):
+        return list(map(encode_text, text.split("\0")))
+    return ('"' + text.replace("\0", '"\0"') + '"').split("\0")
+
+
+def int32s(column: Column) -> list[str]:
+    return list(map(str, struct.unpack(f"<{len(column)}i", b"".join(column))))
+
+
+def doubles(column: Column) -> list[str]:
+    """orjson has the Engine's digits for most magnitudes, whole numbers apart (decision 019)."""
+    values = struct.unpack(f"<{len(column)}d", b"".join(column))
+    texts = orjson.dumps(values)[1:-1].decode().split(",")
+    for number, value in enumerate(values):
+        if not 1e-3 <= abs(value) < 1e15 or value.is_integer():
+            texts[number] = encode_value(value)
+    return texts
+
+
+def dates(column: Column) -> list[str]:
+    return date_texts(struct.unpack(f"<{len(column)}q", b"".join(column)))
+
+
+def object_ids(column: Column) -> list[str]:
+    return [f'"{value}"' for value in map(bytes.hex, column)]
+
+
+def booleans(column: Column) -> list[str]:
+    return list(map(_TRUTHS.__getitem__, column))
+
+
+def binaries(column: Column) -> list[str]:
+    return list(map(binary_text, column))
+
+
+class Converters:
+    """The converters that depend on one request's options."""
+
+    def __init__(self, walker: BsonWalker) -> None:
+        self._walker = walker
+
+    def int64s(self, column: Column) -> list[str]:
+        values = struct.unpack(f"<{len(column)}q", b"".join(column))
+        if max(values) > LARGEST_SAFE or min(values) < -LARGEST_SAFE:
+            return list(map(self._walker.int64_text, values))
+        return list(map(str, values))
+
+    def decimals(self, column: Column) -> list[str]:
+        """Amounts of one currency: all of one scale, none negative."""
+        halves = struct.unpack(f"<{2 * len(column)}Q", b"".join(column))
+        low, high = halves[::2], halves[1::2]
+        scale = _ZERO_EXPONENT - (high[0] >> _EXPONENT_SHIFT)
+        is_plain = high[0] == (_ZERO_EXPONENT - scale) << _EXPONENT_SHIFT and 0 < scale <= 6
+        if is_plain and high.count(high[0]) == len(high):
+            template = self._walker.decimal_template(scale)
+            return list(map(template.__mod__, map(divmod, low, repeat(10**scale))))
+        return list(map(self._walker.decimal_cell, low, high))
