@@ -29,6 +29,9 @@ MAX_HOST_CHARACTERS = 253
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
+ORACLE_UNSAFE = re.compile(r"[()='\"\\,\s]")
+"""In a service name or SID these would end it, and begin another part of the descriptor."""
+
 _HOST = re.compile(r"[A-Za-z0-9.-]+", re.ASCII)
 _NUMERIC_LABEL = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*", re.ASCII)
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----([^-]*)-----END \1-----", re.ASCII)

@@ -220,6 +220,8 @@ def _invalid_oracle_service(metadata: JsonObject) -> Found:
     for name, text in given.items():
         if rules.CONTROL.search(text):
             yield f"metadata.{name}", "must not hold control characters"
+        elif rules.ORACLE_UNSAFE.search(text.strip()):
+            yield f"metadata.{name}", "must not hold blanks, quotes, commas, '\\', '=', '(' or ')'"
 
 
 def _refuse_missing(found: Found, *, entity_type: str | None = None) -> None:

@@ -21,6 +21,7 @@ MakeFactory: TypeAlias = Callable[[SourceSettings, SessionLimits, RequestScope],
 _FACTORIES: Final[Mapping[str, str]] = {
     SourceType.POSTGRESQL: "postgresql.factory:PostgresqlFactory",
     SourceType.SQL_SERVER: "sqlserver.factory:SqlServerFactory",
+    SourceType.ORACLE: "oracle.factory:OracleFactory",
     SourceType.SQLITE: "sqlite.factory:SqliteFactory",
 }
 """By type, where in this package its factory is. A type that is not here has no connector yet."""

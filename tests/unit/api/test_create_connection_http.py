@@ -348,6 +348,8 @@ async def test_certificates_are_judged_at_creation(tls: dict[str, str], field: s
         ({"userName": "a\x7fb"}, "username"),
         ({"type": "ORACLE", "metadata": {"serviceName": "A\tB"}}, "metadata.serviceName"),
         ({"type": "ORACLE", "metadata": {"sid": "A\0B"}}, "metadata.sid"),
+        ({"type": "ORACLE", "metadata": {"serviceName": " "}}, "metadata.serviceName"),
+        ({"type": "ORACLE", "metadata": {"serviceName": "A)(HOST=b"}}, "metadata.serviceName"),
         ({"host": "db.acme\n.test"}, "host"),
     ],
 )

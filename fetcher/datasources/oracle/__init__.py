@@ -1,0 +1,1 @@
+"""Oracle as a source, by the driver's documentation. Not verified against a server."""
