@@ -23,7 +23,7 @@ from fetcher_engine import SourceFailure, Stage
 TOTAL_SECONDS: Final = 10.0
 PHASE_SECONDS: Final = 5.0
 MAX_CHARS: Final = 128
-"""Of a user, a password, a database or a host (MS-TDS, LOGIN7)."""
+"""Of a user, a password or a database (MS-TDS, LOGIN7)."""
 
 THREADS: Final = trio.CapacityLimiter(64)
 """For all sessions of this driver in the process."""
@@ -81,7 +81,7 @@ async def _phase(
 
 def _check(target: Target) -> None:
     """What no login can hold: the driver counts characters where the protocol counts code units."""
-    for text in (target.host, target.user, target.password, target.database):
+    for text in (target.user, target.password, target.database):
         if len(text) > MAX_CHARS or "\0" in text or any(_is_no_unit(char) for char in text):
             raise SourceFailure(Stage.SESSION, "invalid_setting")
 

@@ -105,7 +105,7 @@ class SqlServerConnector:
     async def open_stream(self, request: StreamRequest) -> SqlServerStream:
         """Begin the snapshot and look the tables up in it."""
         session = await self._open()
-        await session.begin_snapshot()
+        traits = await session.begin()
         found = await read_tables(
             session, self._names, request.tables, views=self._settings.include_views
         )
@@ -124,6 +124,7 @@ class SqlServerConnector:
                     fields=fields,
                     filters=filters,
                     max_cell_bytes=self._settings.max_cell_bytes,
+                    takes_long_lists=traits.has_openjson,
                 )
             )
         return SqlServerStream(

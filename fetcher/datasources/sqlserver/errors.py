@@ -54,6 +54,9 @@ _STATEMENT_REASONS: Final = {
     8645: "out_of_resources",
     8623: "too_large",
     8631: "too_large",
+    41332: "unsupported_table",
+    41333: "unsupported_table",
+    41368: "unsupported_table",
     6005: "shut_down",
     6006: "shut_down",
 }

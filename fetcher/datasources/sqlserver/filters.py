@@ -38,8 +38,9 @@ _IN_PATTERN: Final = re.compile(r"\\(.)|\[", re.DOTALL)
 
 @dataclass(slots=True)
 class Values:
-    """What is bound to one statement, in order."""
+    """What is bound to one statement, in order. Long lists need a server that reads JSON."""
 
+    takes_long_lists: bool = True
     bound: list[Bound] = field(default_factory=list, repr=False)
 
     def add(self, value: Bound) -> str:
@@ -85,6 +86,8 @@ def _membership(place: str, column: Column, wanted: Membership, values: Values) 
 def _list(column: Column, template: str, bound: Sequence[Bound], values: Values) -> str:
     if values.has_room_for(len(bound)):
         return ", ".join(template.format(values.add(value)) for value in bound)
+    if not values.takes_long_lists:
+        raise UnfitValue
     texts = json.dumps([value if isinstance(value, str) else repr(value) for value in bound])
     item = "j.value"
     if template == "{0}" and column.kind is Kind.FLOAT:

@@ -30,6 +30,8 @@ APPLICATION: Final = "fetcher"
 _ERROR_TOKEN: Final = tds_base.TDS_ERROR_TOKEN
 _PACKET_BYTES: Final = 16384
 _SHORT_CHARS: Final = 4000
+_MAX_SERVER_CHARS: Final = 128
+"""What the login's field holds; nothing depends on it."""
 
 Bound: TypeAlias = str | float
 """What a parameter is bound as: ``nvarchar``, which the statement converts, or ``float``."""
@@ -141,6 +143,10 @@ class Link:
             return
         raise failure
 
+    def limit_silence(self, seconds: float | None) -> None:
+        """How long the server may send nothing before a call fails with ``timeout``."""
+        self._wire.settimeout(seconds)
+
     def buffer(self, column: int, max_bytes: int) -> None:
         """Take no more than ``max_bytes`` of this column's cells (and a piece, which shows it)."""
         buffer = CellBuffer(max_bytes)
@@ -248,7 +254,7 @@ def _login(target: Target) -> tds_base._TdsLogin:
     login.client_host_name = APPLICATION
     login.library = APPLICATION
     login.app_name = APPLICATION
-    login.server_name = target.host
+    login.server_name = target.host[:_MAX_SERVER_CHARS]
     login.port = target.port
     login.user_name = target.user
     login.password = target.password

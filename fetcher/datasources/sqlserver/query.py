@@ -32,9 +32,10 @@ def prepare_table(
     fields: Sequence[str],
     filters: Mapping[str, object],
     max_cell_bytes: int,
+    takes_long_lists: bool,
 ) -> TableQuery:
     """Raise SourceFailure for a filter that cannot be applied."""
-    values = Values()
+    values = Values(takes_long_lists=takes_long_lists)
     where = _where(name, filters, columns, values)
     cells = ", ".join(
         read_expression(columns[each], quoted("t", each), max_cell_bytes=max_cell_bytes)

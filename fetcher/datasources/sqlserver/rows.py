@@ -1,5 +1,6 @@
 """The rows of one table, in batches (spec datasources, section 11)."""
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -19,7 +20,11 @@ from fetcher.datasources.sqlserver.types import Column, is_long
 from fetcher_engine import EncodedBatch, SourceFailure, Stage, encode_text
 
 NO_PROGRESS_SECONDS: Final = 60.0
+"""How long a source may send nothing while we wait for it (spec datasources, section 4)."""
+
 BATCH_BYTES: Final = 256 * 1024
+BATCH_SECONDS: Final = 1.0
+"""After which a slow source's rows are handed on, however few."""
 
 
 class RowReader:
@@ -44,11 +49,14 @@ class RowReader:
         )
         self._template = f"{{{members}}}"
         self._has_ended = False
+        self._seconds_left = session.statement_seconds
+        """Of waiting for this statement; the time between two batches is not the source's."""
 
     async def start(self) -> None:
         """Send the statement and wait until its rows begin."""
         name = self._query.name
         failure: SourceFailure
+        began = trio.current_time()
         try:
             await self._session.execute(self._query.statement, Stage.QUERY, table=name)
         except SourceFailure as refused:
@@ -57,11 +65,12 @@ class RowReader:
             for number, column in enumerate(self._query.columns):
                 if is_long(column):
                     self._session.link.buffer(number, 2 * self._max_cell_bytes + 2)
+            self._seconds_left -= trio.current_time() - began
             return
         if failure.reason in (INVALID_FILTER, INVALID_FILTER_VALUE):
-            failure = SourceFailure(
-                failure.stage, failure.reason, table=name, column=self._query.suspect
-            )
+            # without a value of ours the server speaks of the data
+            reason = failure.reason if self._query.statement.values else "unknown"
+            failure = SourceFailure(failure.stage, reason, table=name, column=self._query.suspect)
         raise failure
 
     async def next_batch(self) -> EncodedBatch | None:
@@ -69,11 +78,12 @@ class RowReader:
         if self._has_ended:
             return None
         rows: list[str] = []
-        # a batch of a source that goes on sending is there long before
-        with trio.move_on_after(NO_PROGRESS_SECONDS) as waiting:
+        began = trio.current_time()
+        with trio.move_on_after(max(0.0, self._seconds_left)) as waiting:
             await self._session.run(lambda: self._fill(rows))
         if waiting.cancelled_caught:
             raise self._failure(TIMEOUT)
+        self._seconds_left -= trio.current_time() - began
         return self._encoded(rows) if rows else None
 
     def _fill(self, rows: list[str]) -> None:
@@ -81,17 +91,21 @@ class RowReader:
         link, renderers, template = self._session.link, self._renderers, self._template
         narrow = self._max_cell_bytes // 4
         gathered = 0
-        while gathered < self._batch_bytes:
+        link.limit_silence(NO_PROGRESS_SECONDS)
+        stop_at = time.monotonic() + BATCH_SECONDS
+        while gathered < self._batch_bytes and not (rows and time.monotonic() > stop_at):
             row = link.row(Stage.ROWS, self._query.name)
             if row is None:
                 self._has_ended = True
-                return
+                break
             cells = self._cells(row, renderers)
             text = template % cells
             if len(text) > narrow:
                 self._check_sizes(cells)
             rows.append(text)
             gathered += len(text)
+        # the next statement may think for longer
+        link.limit_silence(None)
 
     def _cells(
         self, row: Sequence[object], renderers: Sequence[Callable[[Any], str]]

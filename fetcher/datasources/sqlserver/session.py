@@ -3,6 +3,7 @@
 import math
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import trio
@@ -29,11 +30,21 @@ _SETUP: Final = (
     " SET CONCAT_NULL_YIELDS_NULL ON;"
     " SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
 )
-_ALLOWS_SNAPSHOT: Final = (
-    "SELECT CONVERT(int, snapshot_isolation_state) FROM sys.databases WHERE database_id = DB_ID()"
+_DATABASE: Final = (
+    "SELECT CONVERT(int, snapshot_isolation_state), CONVERT(int, compatibility_level)"
+    " FROM sys.databases WHERE database_id = DB_ID()"
 )
 _SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL SNAPSHOT; BEGIN TRANSACTION;"
 _STATE_ON: Final = 1
+_OPENJSON_LEVEL: Final = 130
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseTraits:
+    """What a database allows."""
+
+    has_snapshot: bool
+    has_openjson: bool
 
 
 class Session:
@@ -41,13 +52,11 @@ class Session:
 
     def __init__(self, link: Link, *, statement_seconds: float) -> None:
         self.link = link
-        self._statement_seconds = statement_seconds
         self._thread = DriverThread(THREADS, self._interrupt)
         self._killer: threading.Timer | None = None
         self._stopping_since: float | None = None
         self._is_closed = False
-        self.has_snapshot = False
-        """Whether all tables are read as of one moment: where the database allows that."""
+        self.statement_seconds = statement_seconds
 
     @classmethod
     async def open(
@@ -68,12 +77,16 @@ class Session:
                 await session.close()
         return session
 
-    async def begin_snapshot(self) -> None:
+    async def begin(self) -> DatabaseTraits:
         """Read from here on as of one moment; where the database forbids it, what is committed."""
-        states = await self.rows(Statement(_ALLOWS_SNAPSHOT), Stage.SESSION)
-        if states and states[0][0] == _STATE_ON:
+        rows = await self.rows(Statement(_DATABASE), Stage.SESSION)
+        state, level = rows[0] if rows else (0, 0)
+        traits = DatabaseTraits(
+            has_snapshot=state == _STATE_ON, has_openjson=level >= _OPENJSON_LEVEL
+        )
+        if traits.has_snapshot:
             await self.rows(Statement(_SNAPSHOT), Stage.SESSION)
-            self.has_snapshot = True
+        return traits
 
     async def rows(
         self, statement: Statement, stage: Stage, *, table: str | None = None
@@ -108,7 +121,7 @@ class Session:
 
     async def _limited(self, work: Callable[[], T], stage: Stage, *, table: str | None) -> T:
         """The server has no limit of its own for a statement: ours sends attention."""
-        with trio.move_on_after(self._statement_seconds):
+        with trio.move_on_after(self.statement_seconds):
             return await self._thread.run(work)
         raise SourceFailure(stage, TIMEOUT, table=table)
 

@@ -40,6 +40,7 @@ def answering(
     answers: Mapping[str, Answer],
     *,
     snapshot: int = 0,
+    level: int = 150,
 ) -> Callable[[Request], Answer | None]:
     """The catalogue of these tables; else the answer whose key the statement contains."""
 
@@ -53,7 +54,7 @@ def answering(
                 rows = [row for row in rows if str(row[1]).lower() in wanted]
             return Answer(columns=CATALOGUE, rows=rows)
         if "sys.databases" in request.text:
-            return Answer(columns=[Column("int")], rows=[(snapshot,)])
+            return Answer(columns=[Column("int"), Column("int")], rows=[(snapshot, level)])
         if "BEGIN TRANSACTION" in request.text:
             return Answer(transaction=True)
         return next((found for key, found in answers.items() if key in request.text), None)

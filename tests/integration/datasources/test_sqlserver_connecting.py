@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from fetcher.datasources.sqlserver import connect as connect_module
+from fetcher.datasources.sqlserver import rows as rows_module
 from fetcher.datasources.sqlserver import session as session_module
 from fetcher.domain.connections import Connection, TlsSettings
 from fetcher.domain.jobs import JobOptions
@@ -261,6 +262,30 @@ async def test_statement_that_takes_too_long_is_stopped() -> None:
         with pytest.raises(EngineError) as caught:
             await document(opened, source(server), {"orders": ["id"]})
     assert (caught.value.stage, caught.value.reason) == ("query", "timeout")
+    assert server.attentions == 1
+
+
+async def test_silence_in_the_midst_of_rows_ends_by_its_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rows_module, "NO_PROGRESS_SECONDS", 0.3)
+    answer = Answer(columns=[Column("bigint")], rows=[(1,)], hang=True)
+    async with tds_server(a_server(answer)) as server, engines() as opened:
+        with pytest.raises(EngineError) as caught:
+            await document(opened, source(server), {"orders": ["id"]})
+    assert (caught.value.stage, caught.value.reason) == ("rows", "timeout")
+    assert server.attentions == 1
+
+
+async def test_rows_without_end_are_stopped_by_the_statements_limit() -> None:
+    answer = Answer(columns=[Column("bigint")], rows=repeat((1,)))
+    async with (
+        tds_server(a_server(answer)) as server,
+        engines(query_timeout_seconds=0.5) as opened,
+    ):
+        with pytest.raises(EngineError) as caught:
+            await document(opened, source(server), {"orders": ["id"]})
+    assert (caught.value.stage, caught.value.reason) == ("rows", "timeout")
     assert server.attentions == 1
 
 

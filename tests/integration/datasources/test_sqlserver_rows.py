@@ -28,7 +28,8 @@ def orders(answer: Answer, **changed: int) -> TdsServer:
 
 # column, its type (spec datasources 10.4), how it travels, its cell, its JSON
 TYPES: list[tuple[str, str, int, str, object, object]] = [
-    ("a_tiny", "tinyint", 1, "int", 255, 255),
+    ("a_a", "tinyint", 1, "tinyint", 255, 255),
+    ("a_small", "smallint", 2, "smallint", -32768, -32768),
     ("b_big", "bigint", 8, "bigint", -9223372036854775808, -9223372036854775808),
     ("c_bit", "bit", 1, "bit", 1, True),
     ("d_dec", "decimal", 9, "nvarchar", "-12.50", "-12.50"),
@@ -77,6 +78,33 @@ async def test_every_type_has_its_json() -> None:
     assert rows == [{name: expected for name, *_, expected in TYPES}, dict.fromkeys(rows[0])]
     # equality alone takes true for 1
     assert rows[0]["c_bit"] is True
+
+
+async def test_columns_that_are_never_null_travel_in_other_types() -> None:
+    kinds = ("tinyint", "smallint", "int", "bigint", "bit", "real", "float")
+    values = (255, -1, -2147483648, 9223372036854775807, 0, -0.1, 1e-7)
+    answer = Answer(columns=[Column(f"{kind} not null") for kind in kinds], rows=[values])
+    tables = {("dbo", "t"): [(f"c_{number}", kind) for number, kind in enumerate(kinds)]}
+    server = TdsServer(answer=answering(tables, {"FROM [dbo].[t]": answer}))
+    async with tds_server(server), engines() as opened:
+        data = await document(opened, source(server), {"t": ["*"]})
+    assert data == (
+        b'{"src":{"t":[{"c_0":255,"c_1":-1,"c_2":-2147483648,"c_3":9223372036854775807,'
+        b'"c_4":false,"c_5":-0.1,"c_6":1e-7}]}}'
+    )
+
+
+async def test_long_list_needs_a_server_that_reads_json() -> None:
+    wanted = [f"value {number}" for number in range(2001)]
+    async with tds_server(orders(Answer(), level=120)) as server, engines() as opened:
+        with pytest.raises(EngineError) as caught:
+            await document(
+                opened,
+                source(server),
+                {"orders": ["id"]},
+                filters={"orders": {"note": {"in": wanted}}},
+            )
+    assert (caught.value.reason, caught.value.column) == ("invalid_filter_value", "note")
 
 
 async def test_options_change_what_they_name_and_nothing_else() -> None:
@@ -204,7 +232,7 @@ async def test_refused_statement_has_a_reason(number: int, stage: str, reason: s
     answer = Answer(errors=[ServerError(number)])
     async with tds_server(orders(answer)) as server, engines() as opened:
         with pytest.raises(EngineError) as caught:
-            await document(opened, source(server), {"orders": ["id", "note"]})
+            await rows_of(opened, source(server), "orders", ["id"], where={"id": {"eq": [1]}})
     assert (caught.value.stage, caught.value.reason) == (stage, reason)
 
 

@@ -11,6 +11,15 @@ DONE, DONEPROC, DONEINPROC = 0xFD, 0xFE, 0xFF
 MORE, ERROR, COUNT, STOPPED = 0x01, 0x02, 0x10, 0x20
 
 _TYPES = {
+    "tinyint not null": bytes([0x30]),
+    "smallint not null": bytes([0x34]),
+    "int not null": bytes([0x38]),
+    "bigint not null": bytes([0x7F]),
+    "bit not null": bytes([0x32]),
+    "real not null": bytes([0x3B]),
+    "float not null": bytes([0x3E]),
+    "tinyint": bytes([0x26, 1]),
+    "smallint": bytes([0x26, 2]),
     "int": bytes([0x26, 4]),
     "bigint": bytes([0x26, 8]),
     "bit": bytes([0x68, 1]),
@@ -20,7 +29,15 @@ _TYPES = {
     "varbinary": b"\xa5" + struct.pack("<H", 8000),
     "varbinary(max)": b"\xa5\xff\xff",
 }
-_NUMBERS = {"int": "<i", "bigint": "<q", "bit": "<B", "real": "<f", "float": "<d"}
+_NUMBERS = {
+    "tinyint": "<B",
+    "smallint": "<h",
+    "int": "<i",
+    "bigint": "<q",
+    "bit": "<B",
+    "real": "<f",
+    "float": "<d",
+}
 _PIECE_BYTES = 3000
 
 
@@ -95,9 +112,11 @@ def row_token(columns: Sequence[Column], row: Sequence[object]) -> bytes:
 
 
 def _cell(column: Column, value: object) -> bytes:
-    if column.type in _NUMBERS:
-        data = struct.pack(_NUMBERS[column.type], value)
-        return bytes([len(data)]) + data
+    plain = column.type.removesuffix(" not null")
+    if plain in _NUMBERS:
+        data = struct.pack(_NUMBERS[plain], value)
+        # a column that is never NULL has a type of fixed length
+        return data if plain != column.type else bytes([len(data)]) + data
     data = value.encode("utf-16-le") if isinstance(value, str) else bytes(value)  # type: ignore[call-overload]
     if column.type != "varbinary(max)":
         return struct.pack("<H", len(data)) + data
