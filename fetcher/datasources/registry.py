@@ -20,6 +20,8 @@ MakeFactory: TypeAlias = Callable[[SourceSettings, SessionLimits, RequestScope],
 
 _FACTORIES: Final[Mapping[str, str]] = {
     SourceType.POSTGRESQL: "postgresql.factory:PostgresqlFactory",
+    SourceType.MYSQL: "mysql.factory:MysqlFactory",
+    SourceType.MONGODB: "mongodb.factory:MongodbFactory",
     SourceType.SQL_SERVER: "sqlserver.factory:SqlServerFactory",
     SourceType.ORACLE: "oracle.factory:OracleFactory",
     SourceType.SQLITE: "sqlite.factory:SqliteFactory",

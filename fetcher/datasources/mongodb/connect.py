@@ -1,0 +1,130 @@
+"""From a connection's settings to a logged-in session (spec datasources 2, 4, 12.2).
+
+The name is resolved and judged, and the address dialled, by us; pymongo then speaks with that one
+address alone: it follows no member of a replica set to where nobody judged.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import pymongo
+import trio
+from pymongo.errors import PyMongoError
+
+from fetcher.datasources.addresses import resolve
+from fetcher.datasources.dialing import dial
+from fetcher.datasources.driver_thread import DriverThread
+from fetcher.datasources.mongodb.client import WatchedClient, make_client, watched_context
+from fetcher.datasources.mongodb.errors import TIMEOUT, connect_failure
+from fetcher.datasources.targets import Target
+from fetcher_engine import SourceFailure, Stage
+
+TOTAL_SECONDS: Final = 10.0
+PHASE_SECONDS: Final = 5.0
+PING_SECONDS: Final = 5.0
+CLOSE_SECONDS: Final = 2.0
+
+_THREADS: Final = trio.CapacityLimiter(32)
+"""Threads that wait for MongoDB servers; nobody else's work waits behind them."""
+
+_CLOSERS: Final = trio.CapacityLimiter(8)
+"""What ends a session must not wait for the reads of others."""
+
+T = TypeVar("T")
+
+
+class MongoSession:
+    """A logged-in client. One call at a time; ``hello`` is how the server presented itself."""
+
+    def __init__(self, watched: WatchedClient, hello: dict[str, Any]) -> None:
+        self._watched = watched
+        self._thread = DriverThread(_THREADS, watched.interrupt)
+        self._is_closed = False
+        self.client = watched.client
+        self.hello = hello
+
+    @property
+    def offers_snapshots(self) -> bool:
+        """Replica sets and sharded clusters from 5.0 on."""
+        is_replicated = "setName" in self.hello or self.hello.get("msg") == "isdbgrid"
+        return is_replicated and int(self.hello.get("maxWireVersion", 0)) >= 13
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """What ``work`` returns or raises, in a thread. Cancelled, its sockets are given up."""
+        return await self._thread.run(work)
+
+    async def close(self, before: Callable[[], None] | None = None) -> None:
+        """Shielded, 2 seconds for what ``before`` still says to the server. Never raises."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        with trio.CancelScope(shield=True):
+            await _closed(self._watched, before)
+
+
+async def open_session(target: Target, *, auth_source: str) -> MongoSession:
+    """Resolve, dial, encrypt and log in within 10 seconds, 5 for each step.
+
+    Raise SourceFailure. Cancelled or failed, nothing stays open.
+    """
+    stage = Stage.DNS
+    with trio.move_on_after(TOTAL_SECONDS):
+        addresses = await resolve(target.host, target.port, judge=target.judge)
+        stage = Stage.TCP
+        with await dial(addresses, target.port) as answered:
+            address = str(answered.getpeername()[0])
+        stage = Stage.TLS if target.tls is not None and target.tls.mode else Stage.AUTH
+        return await _log_in(target, address, auth_source)
+    raise SourceFailure(stage, TIMEOUT)
+
+
+async def _log_in(target: Target, address: str, auth_source: str) -> MongoSession:
+    watched: WatchedClient | None = None
+    failure = SourceFailure(Stage.AUTH, TIMEOUT)
+    try:
+        watched = make_client(target, address, auth_source=auth_source)
+        hello = await DriverThread(_THREADS, watched.interrupt).run(_greeting(watched))
+        if hello is not None:
+            session, watched = MongoSession(watched, hello), None
+            return session
+        if watched.look.failure is not None:
+            failure = connect_failure(watched.look.failure)
+        elif watched_context(watched.client) is not None:
+            failure = SourceFailure(Stage.TLS, TIMEOUT)
+    except (PyMongoError, OSError, ValueError, TypeError) as error:
+        failure = connect_failure(error)
+    finally:
+        if watched is not None:
+            with trio.CancelScope(shield=True):
+                await _closed(watched, None)
+    raise failure
+
+
+def _greeting(watched: WatchedClient) -> Callable[[], dict[str, Any] | None]:
+    def greet() -> dict[str, Any] | None:
+        """What the server says of itself, once logged in; None where it said nothing in time."""
+        watched.client._get_topology()
+        if not watched.look.wait(PHASE_SECONDS):
+            return None
+        with pymongo.timeout(PHASE_SECONDS):
+            return watched.client.admin.command("hello")
+
+    return greet
+
+
+async def _closed(watched: WatchedClient, before: Callable[[], None] | None) -> None:
+    def close() -> None:
+        try:
+            if before is not None:
+                with pymongo.timeout(CLOSE_SECONDS):
+                    before()
+        except PyMongoError:
+            pass
+        try:
+            with pymongo.timeout(CLOSE_SECONDS):
+                watched.client.close()
+        except PyMongoError:
+            pass
+        watched.interrupt()
+
+    await trio.to_thread.run_sync(close, limiter=_CLOSERS)

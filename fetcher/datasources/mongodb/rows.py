@@ -1,0 +1,141 @@
+"""The rows of one collection: raw batches of the server's, as JSON in batches of ours.
+
+Blocking: it runs in the session's thread.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+from pymongo.client_session import ClientSession
+from pymongo.cursor import RawBatchCursor
+from pymongo.errors import OperationFailure, PyMongoError
+
+from fetcher.datasources.mongodb.bson_json import BsonWriter, CellTooLarge, document_starts
+from fetcher.datasources.mongodb.bson_walk import InvalidText, MalformedBson
+from fetcher.datasources.mongodb.errors import (
+    CELL_TOO_LARGE,
+    INVALID_TEXT,
+    PROTOCOL,
+    RESET,
+    SNAPSHOT_REFUSED_CODES,
+    statement_failure,
+)
+from fetcher.datasources.mongodb.query import CollectionQuery
+from fetcher.datasources.mongodb.schema import Source
+from fetcher_engine import EncodedBatch, SourceFailure, Stage
+
+CHUNK_BYTES: Final = 256 * 1024
+"""BSON that becomes one batch, if it is more than one document."""
+
+_SERVER_BATCH_DOCUMENTS: Final = 4000
+"""The server ends a batch at 16 MiB anyway."""
+
+_Cursor: TypeAlias = "RawBatchCursor[Any]"
+
+
+class SnapshotRefused(Exception):
+    """The server reads this collection, but not in a snapshot."""
+
+
+class CollectionRows:
+    """One collection being read."""
+
+    def __init__(
+        self,
+        database: Source,
+        query: CollectionQuery,
+        writer: BsonWriter,
+        *,
+        session: ClientSession | None,
+        statement_seconds: float,
+        chunk_bytes: int,
+    ) -> None:
+        self._query = query
+        self._writer = writer
+        self._chunk_bytes = min(chunk_bytes, CHUNK_BYTES)
+        self._stage = Stage.QUERY
+        self._raw = b""
+        self._starts: Sequence[int] = ()
+        self._next = 0
+        self._ended = False
+        self._cursor: _Cursor = database[query.name].find_raw_batches(
+            query.condition,
+            query.projection,
+            session=session,
+            batch_size=_SERVER_BATCH_DOCUMENTS,
+            max_time_ms=max(1, int(statement_seconds * 1000)),
+        )
+
+    @property
+    def stage(self) -> Stage:
+        """Whether rows have come yet."""
+        return self._stage
+
+    def start(self) -> None:
+        """Ask for the first rows. Raise SourceFailure, SnapshotRefused."""
+        self._fetch()
+
+    def next_batch(self) -> EncodedBatch | None:
+        """Rows; None only where the server has said that there are no more."""
+        while self._next >= len(self._starts):
+            if self._ended:
+                return None
+            self._fetch()
+        first = self._next
+        at = self._starts[first]
+        while self._next < len(self._starts) and (
+            self._next == first or self._end(self._next) - at <= self._chunk_bytes
+        ):
+            self._next += 1
+        data = self._raw[at : self._end(self._next - 1)]
+        rows = self._written(data, [start - at for start in self._starts[first : self._next]])
+        return EncodedBatch(self._query.name, ",".join(rows).encode(), len(rows))
+
+    def close(self) -> None:
+        """Tell the server that no more is wanted."""
+        self._cursor.close()
+
+    def _end(self, number: int) -> int:
+        following = number + 1
+        return self._starts[following] if following < len(self._starts) else len(self._raw)
+
+    def _fetch(self) -> None:
+        failure: SourceFailure | SnapshotRefused | None = None
+        try:
+            self._raw = bytes(next(self._cursor))
+            self._starts = document_starts(self._raw)
+            self._next = 0
+            self._stage = Stage.ROWS
+        except StopIteration:
+            # also what a cursor says that was given up
+            self._ended = self._cursor.cursor_id == 0
+            if not self._ended:
+                failure = self._failure(RESET)
+        except MalformedBson:
+            failure = self._failure(PROTOCOL)
+        except (PyMongoError, OSError) as error:
+            failure = self._refusal(error)
+        if failure is not None:
+            self._raw, self._starts = b"", ()
+            raise failure
+
+    def _refusal(self, error: Exception) -> SourceFailure | SnapshotRefused:
+        is_first = self._stage is Stage.QUERY
+        code = error.code if isinstance(error, OperationFailure) else None
+        if is_first and code in SNAPSHOT_REFUSED_CODES:
+            return SnapshotRefused()
+        return statement_failure(self._stage, error, table=self._query.name)
+
+    def _written(self, data: bytes, starts: Sequence[int]) -> list[str]:
+        try:
+            return self._writer.rows(data, starts)
+        except InvalidText as error:
+            failure = self._failure(INVALID_TEXT, error.args[0])
+        except CellTooLarge as error:
+            failure = self._failure(CELL_TOO_LARGE, error.args[0])
+        except MalformedBson:
+            failure = self._failure(PROTOCOL)
+        raise failure
+
+    def _failure(self, reason: str, column: str | None = None) -> SourceFailure:
+        return SourceFailure(Stage.ROWS, reason, table=self._query.name, column=column or None)

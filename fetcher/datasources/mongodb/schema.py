@@ -1,0 +1,143 @@
+"""The schema of a database that has none: its collections, and what a sample of each tells.
+
+A sample is a guess, and the column types say so: ``number|string (inferred from 1000 documents)``.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias, cast
+
+from bson import decode_iter
+from pymongo.database import Database
+from pymongo.errors import PyMongoError
+
+from fetcher.datasources.mongodb.errors import is_forbidden
+from fetcher.datasources.mongodb.inference import LENIENT, UNKNOWN, Inferred, is_path, is_path_part
+from fetcher_engine import ColumnSnapshot, TableSnapshot
+
+PROBE_MS: Final = 2000
+_SAMPLING_MS: Final = 10_000
+_BATCH_DOCUMENTS: Final = 200
+
+_SIZES: Final = ((1000, 1000), (10_000, 1000), (100_000, 2000), (1_000_000, 5000))
+"""Up to so many documents, a sample of so many."""
+
+_LARGEST_SAMPLE: Final = 10_000
+_WHOLE_AT_MOST: Final = 1000
+_FEW: Final = 20
+
+Source: TypeAlias = Database[dict[str, Any]]
+
+
+def sample_size(count: int) -> int:
+    """How many documents tell about ``count``."""
+    for most, size in _SIZES:
+        if count <= most:
+            return min(count, size)
+    return _LARGEST_SAMPLE
+
+
+def collection_names(database: Source) -> list[str]:
+    """Collections and views that the user may see, without the server's own."""
+    names = database.list_collection_names(authorizedCollections=True)
+    return sorted(name for name in names if not name.startswith("system."))
+
+
+def read_tables(
+    database: Source, requested: Mapping[str, Sequence[str]] | None
+) -> list[TableSnapshot]:
+    """Of the requested collections those that exist, else all. Raise PyMongoError."""
+    names = collection_names(database)
+    if requested is not None:
+        names = [name for name in names if name in requested]
+    return [_table(database, name, (requested or {}).get(name, ())) for name in names]
+
+
+def _table(database: Source, name: str, wanted: Sequence[str]) -> TableSnapshot:
+    """A collection that may not be read is listed without fields."""
+    try:
+        inferred, sampled = infer(database, name)
+        missing = [field for field in wanted if field not in inferred.types and is_path(field)]
+        for field in missing:
+            if not sampled or _exists(database, name, field):
+                inferred.types.setdefault(field, set())
+    except PyMongoError as error:
+        if not is_forbidden(error):
+            raise
+        return TableSnapshot(name, ())
+    # every document has one, also of an empty collection
+    inferred.types.setdefault("_id", set())
+    # beyond the top level a field is a path, which is no column of its own
+    columns = [path for path in inferred.types if is_path_part(path)]
+    return TableSnapshot(
+        name,
+        tuple(inferred.types),
+        tuple(
+            ColumnSnapshot(
+                path,
+                f"{inferred.label(path)} (inferred from {sampled} documents)",
+                primary_key=path == "_id",
+                nullable=path != "_id",
+            )
+            for path in columns
+        ),
+    )
+
+
+def infer(database: Source, name: str) -> tuple[Inferred, int]:
+    """One pass over a sample, and how many documents it had."""
+    count = database[name].estimated_document_count(maxTimeMS=_SAMPLING_MS)
+    inferred = Inferred()
+    seen = 0
+    for document in _sampled(database, name, count):
+        inferred.look_at([document])
+        seen += 1
+    return inferred, seen
+
+
+def _sampled(database: Source, name: str, count: int) -> Iterable[dict[str, Any]]:
+    collection = database[name]
+    if count <= _WHOLE_AT_MOST:
+        # also where the count is not known (views), or not up to date
+        batches = collection.find_raw_batches(
+            limit=_WHOLE_AT_MOST, batch_size=_BATCH_DOCUMENTS, max_time_ms=_SAMPLING_MS
+        )
+    else:
+        batches = collection.aggregate_raw_batches(
+            [{"$sample": {"size": sample_size(count)}}],
+            batchSize=_BATCH_DOCUMENTS,
+            maxTimeMS=_SAMPLING_MS,
+        )
+    with batches:
+        for batch in batches:
+            yield from _decoded(batch)
+
+
+def _decoded(batch: object) -> Iterator[dict[str, Any]]:
+    return decode_iter(cast("bytes", batch), LENIENT)
+
+
+def _exists(database: Source, name: str, field: str) -> bool:
+    """Whether some document has what no document of the sample had; at most 2 seconds."""
+    found = database[name].find_one({field: {"$exists": True}}, {"_id": True}, max_time_ms=PROBE_MS)
+    return found is not None
+
+
+def types_of(database: Source, name: str, fields: Iterable[str]) -> Mapping[str, frozenset[str]]:
+    """What the values of some fields are, for their filters; empty where that is not known.
+
+    Of arrays only their elements are compared, and those were not looked at.
+    """
+    wanted = sorted(set(fields))
+    if not wanted:
+        return {}
+    collection = database.get_collection(name, codec_options=LENIENT)
+    inferred, _ = infer(database, name)
+    for field in wanted:
+        if not inferred.types.get(field):
+            there = {field: {"$exists": True, "$ne": None}}
+            inferred.look_at(collection.find(there, max_time_ms=PROBE_MS, limit=_FEW))
+    return {field: _comparable(inferred.types.get(field, set())) for field in wanted}
+
+
+def _comparable(types: set[str]) -> frozenset[str]:
+    return frozenset() if types & {UNKNOWN, "array"} else frozenset(types - {"object"})
