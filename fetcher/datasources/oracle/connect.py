@@ -112,17 +112,17 @@ async def _log_in(
 
     if context is not None:
         context.on_wrapped = lambda: setattr(line, "stage", Stage.AUTH)
-    outcomes: list[oracledb.Connection | SourceFailure] = []
+    outcome: oracledb.Connection | SourceFailure | None = None
     is_done = False
     try:
         with trio.move_on_after(LOGIN_SECONDS):
-            thread = DriverThread(THREADS, line.shut)
-            await thread.run(lambda: outcomes.append(log_in()))
-        is_done = bool(outcomes) and not isinstance(outcomes[0], SourceFailure) and line.is_taken
+            outcome = await DriverThread(THREADS, line.shut).run(log_in)
+        is_done = not isinstance(outcome, SourceFailure | None) and line.is_taken
     finally:
         if not is_done:
             line.close()
-    outcome = outcomes[0] if outcomes else SourceFailure(line.stage, TIMEOUT)
+    if outcome is None:
+        outcome = SourceFailure(line.stage, TIMEOUT)
     if isinstance(outcome, SourceFailure):
         raise outcome
     if not is_done:

@@ -175,7 +175,7 @@ def _bytes(_column: ColumnType, value: JsonScalar) -> bytes:
 
 
 def _rowid(_column: ColumnType, value: JsonScalar) -> str:
-    """What else is sent to ``CHARTOROWID`` fails there."""
+    """The server converts it, and fails on what is none."""
     if isinstance(value, str) and _ROWID.fullmatch(value):
         return value
     raise UnfitValue
