@@ -29,7 +29,7 @@ THREADS: Final = trio.CapacityLimiter(64)
 """For all sessions of this driver in the process."""
 
 
-async def connect(target: Target) -> Link:
+async def connect(target: Target, *, max_row_bytes: int) -> Link:
     """Resolve, dial, encrypt and log in within 10 seconds; the caller closes the link.
 
     A server may send us on to another one, once: its address is judged like the first. Raise
@@ -39,20 +39,24 @@ async def connect(target: Target) -> Link:
     plan = tls_plan(target)
     stage = [Stage.DNS]
     with trio.move_on_after(TOTAL_SECONDS):
-        found = await _log_in(target, plan, stage)
+        found = await _log_in(target, plan, stage, max_row_bytes)
         if isinstance(found, Redirection):
-            found = await _log_in(replace(target, host=found.host, port=found.port), plan, stage)
+            there = replace(target, host=found.host, port=found.port)
+            found = await _log_in(there, plan, stage, max_row_bytes)
         if isinstance(found, Link):
             return found
         raise SourceFailure(Stage.SESSION, "redirected")
     raise SourceFailure(stage[0], TIMEOUT)
 
 
-async def _log_in(target: Target, plan: TlsPlan, stage: list[Stage]) -> Link | Redirection:
+async def _log_in(
+    target: Target, plan: TlsPlan, stage: list[Stage], max_row_bytes: int
+) -> Link | Redirection:
     stage[0] = Stage.DNS
     addresses = await resolve(target.host, target.port, judge=target.judge)
     stage[0] = Stage.TCP
-    link = Link(Wire(await dial(addresses, target.port)))
+    wire = Wire(await dial(addresses, target.port))
+    link = Link(wire, max_row_bytes=max_row_bytes)
     thread = DriverThread(THREADS, link.shut)
     ready = False
     try:

@@ -158,5 +158,6 @@ class SqlServerConnector:
                 self._target(),
                 statement_seconds=self._settings.statement_seconds,
                 lock_seconds=self._settings.lock_seconds,
+                max_cell_bytes=self._settings.max_cell_bytes,
             )
         return self._session

@@ -9,6 +9,7 @@ from typing import Final
 
 from pytds import ClosedConnectionError  # type: ignore[import-untyped]
 
+from fetcher.datasources.sqlserver.wire import AnswerTooLarge
 from fetcher_engine import SourceFailure, Stage
 
 INVALID_FILTER: Final = "invalid_filter"
@@ -109,6 +110,8 @@ def statement_failure(
 def _transport_reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return TIMEOUT
+    if isinstance(error, AnswerTooLarge):
+        return "too_large"
     if isinstance(error, OSError | ClosedConnectionError):
         return RESET
     return PROTOCOL

@@ -21,15 +21,16 @@ from fetcher.datasources.sqlserver.wire import Wire
 from fetcher.datasources.targets import Target
 from fetcher_engine import SourceFailure, Stage
 
-# it writes statements, hosts and databases into the log
-logging.getLogger("pytds").disabled = True
-for _module in ("login", "tds_session", "tds_socket", "tls"):
-    logging.getLogger(f"pytds.{_module}").disabled = True
+# it writes statements, hosts and databases into its log
+_driver_log = logging.getLogger("pytds")
+_driver_log.addHandler(logging.NullHandler())
+_driver_log.propagate = False
 
 APPLICATION: Final = "fetcher"
 _ERROR_TOKEN: Final = tds_base.TDS_ERROR_TOKEN
 _PACKET_BYTES: Final = 16384
 _SHORT_CHARS: Final = 4000
+_LOGIN_BYTES: Final = 1024 * 1024
 _MAX_SERVER_CHARS: Final = 128
 """What the login's field holds; nothing depends on it."""
 
@@ -80,8 +81,10 @@ class CellBuffer:
 class Link:
     """One connection. Every method but the last three blocks, and raises SourceFailure."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, *, max_row_bytes: int) -> None:
+        """Of one row, and of any other answer, the server may send ``max_row_bytes``."""
         self._wire = wire
+        self._row_bytes = max_row_bytes
         self._tds: _TdsSocket | None = None
         self._connection: NonMarsConnection | None = None
         self._cursor: NonMarsCursor | None = None
@@ -103,6 +106,7 @@ class Link:
     def log_in(self, target: Target) -> Redirection | None:
         """Log in; what the server answers where it wants another one to be asked."""
         failure: SourceFailure
+        self._wire.allowance = _LOGIN_BYTES
         try:
             self._tds = _TdsSocket(
                 sock=cast("Any", self._wire),
@@ -116,6 +120,8 @@ class Link:
         else:
             if route is not None:
                 return Redirection(route["server"], route["port"])
+            # nobody needs it any more
+            self._tds._login.password = ""
             self._connection = NonMarsConnection(
                 pooling=False, key=cast("Any", ()), tds_socket=self._tds
             )
@@ -125,6 +131,7 @@ class Link:
     def execute(self, statement: Statement, stage: Stage, table: str | None = None) -> None:
         """Send one statement and wait for its first result."""
         failure: SourceFailure
+        self._wire.allowance = self._row_bytes
         try:
             if self._connection is None:
                 raise tds_base.ClosedConnectionError  # noqa: TRY301 - mapped below like the driver's own
@@ -160,6 +167,7 @@ class Link:
         The server must have counted as many rows, and have said nothing of an error.
         """
         failure: SourceFailure
+        self._wire.allowance = self._row_bytes
         try:
             row = cast("list[object] | None", self._cursor.fetchone()) if self._cursor else None
             if row is not None:

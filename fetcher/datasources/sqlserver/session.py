@@ -19,6 +19,7 @@ T = TypeVar("T")
 
 CANCEL_SECONDS: Final = 2.0
 SETUP_SECONDS: Final = 5.0
+_MIN_ROW_BYTES: Final = 16 * 1024 * 1024
 
 _SETUP: Final = (
     "SET LOCK_TIMEOUT {lock};"
@@ -60,10 +61,18 @@ class Session:
 
     @classmethod
     async def open(
-        cls, target: Target, *, statement_seconds: float, lock_seconds: float
+        cls,
+        target: Target,
+        *,
+        statement_seconds: float,
+        lock_seconds: float,
+        max_cell_bytes: int,
     ) -> "Session":
         """Connect and prepare the session; cancelled or failed, it is closed again."""
-        session = cls(await connect(target), statement_seconds=statement_seconds)
+        # in UTF-16 a cell may take twice its bytes
+        max_row_bytes = max(_MIN_ROW_BYTES, 8 * max_cell_bytes)
+        link = await connect(target, max_row_bytes=max_row_bytes)
+        session = cls(link, statement_seconds=statement_seconds)
         prepared = False
         try:
             with trio.move_on_after(SETUP_SECONDS):

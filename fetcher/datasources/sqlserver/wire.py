@@ -29,6 +29,10 @@ _CHUNK_BYTES: Final = 65536
 _VERSION, _ENCRYPTION, _MARS, _TERMINATOR = 0x00, 0x01, 0x04, 0xFF
 
 
+class AnswerTooLarge(Exception):
+    """The server sends more than anybody waits for."""
+
+
 class Wire:
     """One connected socket. Blocking, for one thread at a time but for ``attention`` and ``shut``.
 
@@ -44,6 +48,8 @@ class Wire:
         self._tls: ssl.SSLObject | None = None
         self._login_only = False
         self._canned = b""
+        self.allowance: int | None = None
+        """How many more bytes the server may send: what it announces, the driver would keep."""
         self.is_awaiting_answer = False
         """Whether a whole request was sent, so that attention may be."""
 
@@ -98,11 +104,18 @@ class Wire:
         if self._canned:
             data, self._canned = self._canned[:wanted], self._canned[wanted:]
         elif self._tls is None:
-            return self._raw.recv_into(buffer, wanted)
+            return self._counted(self._raw.recv_into(buffer, wanted))
         else:
             data = self._decrypted(self._tls, wanted)
         buffer[: len(data)] = data
-        return len(data)
+        return self._counted(len(data))
+
+    def _counted(self, received: int) -> int:
+        if self.allowance is not None:
+            self.allowance -= received
+            if self.allowance < 0:
+                raise AnswerTooLarge
+        return received
 
     def recv(self, bufsize: int, flags: int = 0) -> bytes:  # noqa: ARG002
         buffer = bytearray(bufsize)

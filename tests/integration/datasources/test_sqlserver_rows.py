@@ -266,6 +266,17 @@ async def test_huge_cell_is_cut_off_not_kept() -> None:
     assert "1, 2002)" in server.requests[-1].text
 
 
+async def test_row_without_end_is_not_kept() -> None:
+    """A server that is none, and sends a large value where nobody asked for one."""
+    huge = Answer(columns=[Column("varbinary(max)")], rows=[(bytes(20 * 1024 * 1024),)])
+    tables = {("dbo", "t"): [("day", "date")]}
+    server = TdsServer(answer=answering(tables, {"FROM [dbo].[t]": huge}))
+    async with tds_server(server), engines(max_cell_bytes=1000) as opened:
+        with pytest.raises(EngineError) as caught:
+            await document(opened, source(server), {"t": ["day"]})
+    assert (caught.value.stage, caught.value.reason) == ("rows", "too_large")
+
+
 async def test_tables_are_found_by_spelling_then_by_case() -> None:
     tables: Mapping[tuple[str, str], Sequence[Definition]] = {
         ("dbo", "Users"): [("id", "int")],

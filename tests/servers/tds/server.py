@@ -15,7 +15,7 @@ from tests.servers.tds.tokens import Answer, Login, ServerError
 PRELOGIN, LOGIN7, BATCH, RPC, ATTENTION, REPLY = 0x12, 0x10, 0x01, 0x03, 0x06, 0x04
 ENCRYPT_OFF, ENCRYPT_ON, ENCRYPT_NOT_SUP, ENCRYPT_REQ = range(4)
 _HEADER = struct.Struct(">BBHHBB")
-_BODY_BYTES = 4096 - _HEADER.size
+_FIRST_PACKET_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,7 @@ class _Connection:
         self._outgoing = ssl.MemoryBIO()
         self._tls: ssl.SSLObject | None = None
         self._buffer = b""
+        self._body_bytes = _FIRST_PACKET_BYTES - _HEADER.size
 
     async def run(self) -> None:
         if await self._log_in():
@@ -130,10 +131,11 @@ class _Connection:
             await self._send(REPLY, refused + tokens.done_token(tokens.DONE, tokens.ERROR))
             return False
         accepted = tokens.text_change(1, login.database) + tokens.collation_change()
-        accepted += tokens.text_change(4, "4096") + tokens.login_token()
+        accepted += tokens.text_change(4, str(login.packet_bytes)) + tokens.login_token()
         if server.route is not None:
             accepted += tokens.route_change(*server.route)
         await self._send(REPLY, accepted + tokens.done_token(tokens.DONE, 0))
+        self._body_bytes = login.packet_bytes - _HEADER.size
         return True
 
     async def _answer_statements(self) -> None:
@@ -194,9 +196,9 @@ class _Connection:
             count += 1
             if stopping.is_set():
                 break
-            while len(pending) > _BODY_BYTES:
-                await self._send_packet(REPLY, pending[:_BODY_BYTES], last=False)
-                pending = pending[_BODY_BYTES:]
+            while len(pending) > self._body_bytes:
+                await self._send_packet(REPLY, pending[: self._body_bytes], last=False)
+                pending = pending[self._body_bytes :]
                 if count > 10_000:
                     self._server.running.set()
         if answer.in_row:
@@ -259,7 +261,7 @@ class _Connection:
         return found
 
     async def _send(self, kind: int, body: bytes) -> None:
-        pieces = [body[at : at + _BODY_BYTES] for at in range(0, len(body), _BODY_BYTES)]
+        pieces = [body[at : at + self._body_bytes] for at in range(0, len(body), self._body_bytes)]
         for number, piece in enumerate(pieces, start=1):
             await self._send_packet(kind, piece, last=number == len(pieces))
 

@@ -88,6 +88,7 @@ class Login:
     application: str
     read_only: bool
     encrypted: bool
+    packet_bytes: int
 
 
 def columns_token(columns: Sequence[Column]) -> bytes:
@@ -183,6 +184,7 @@ def read_login(body: bytes, *, encrypted: bool) -> Login:
         database=text(68).decode("utf-16-le"),
         read_only=bool(body[26] & 0x20),
         encrypted=encrypted,
+        packet_bytes=struct.unpack_from("<I", body, 8)[0],
     )
 
 
