@@ -10,16 +10,22 @@ import importlib
 import ipaddress
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
 from fetcher.datasources.addresses import Judge, is_peer
 from fetcher.datasources.dialing import ADDRESS_SECONDS
+from fetcher.datasources.oracle.errors import PROTOCOL
 from fetcher.domain.errors import HOST_REFUSED
 from fetcher_engine import SourceFailure, Stage
 
 _IDLE_SECONDS, _INTERVAL_SECONDS, _PROBES, _SILENT_SECONDS = 30, 10, 3, 30
+
+_HEADER_BYTES: Final = 8
+_TYPE_AT: Final = 4
+_ANSWERS: Final = frozenset({2, 4, 5, 11, 12})
+"""Packets that a listener answers with: accept, refuse, redirect, resend, marker."""
 
 
 class Line:
@@ -29,14 +35,14 @@ class Line:
         self.stage = Stage.AUTH
         self.is_taken = False
         self.refusal: SourceFailure | None = None
-        """Why a redirect was not followed."""
-        self._dialled: socket.socket | None = dialled
-        self._given = [dialled]
+        """Why a redirect was not followed, or whoever answered not listened to."""
         self._judge = judge
         self._lock = threading.Lock()
         self._is_shut = False
         # a second handle on the connection: the driver may wrap, detach and close its own
         self._handle = dialled.dup()
+        self._dialled: socket.socket | None = _Greeted(dialled, self._meet_stranger)
+        self._given = [self._dialled]
 
     def take(self, host: str, port: int) -> socket.socket:
         """The dialled socket, then new ones; called by the driver. Raise SourceFailure."""
@@ -51,11 +57,11 @@ class Line:
             raise
         with self._lock:
             self._handle.close()
-            self._given.append(redirected)
             self._handle = redirected.dup()
+            self._given.append(_Greeted(redirected, self._meet_stranger))
             if self._is_shut:
                 _shut(self._handle)
-        return redirected
+        return self._given[-1]
 
     def shut(self) -> None:
         """End the connection at once: a thread that reads from it returns."""
@@ -69,6 +75,9 @@ class Line:
         with self._lock:
             for each in (self._handle, *self._given):
                 each.close()
+
+    def _meet_stranger(self) -> None:
+        self.refusal = SourceFailure(Stage.AUTH, PROTOCOL)
 
     def _dial_judged(self, host: str, port: int) -> socket.socket:
         addresses = _addresses(host, port)
@@ -91,6 +100,31 @@ class Line:
                 )
                 return found
         raise SourceFailure(Stage.TCP, "unreachable")
+
+
+class _Greeted(socket.socket):
+    """A socket in place of ``connected``, whose peer must answer as a listener does.
+
+    Of any other server the driver would take the first bytes for a length, and wait. Within TLS the
+    driver reads from another socket: there, nobody looks.
+    """
+
+    def __init__(self, connected: socket.socket, on_stranger: Callable[[], None]) -> None:
+        family, kind, protocol = connected.family, connected.type, connected.proto
+        super().__init__(family, kind, protocol, fileno=connected.detach())
+        self._on_stranger = on_stranger
+        self._begun = b""
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        """For a stranger the connection seems to have ended."""
+        data = super().recv(size, flags)
+        self._begun += data[:_HEADER_BYTES]
+        if len(self._begun) > _TYPE_AT:
+            if self._begun[_TYPE_AT] not in _ANSWERS:
+                self._on_stranger()
+                return b""
+            self.__dict__["recv"] = super().recv  # nothing is left to look for
+        return data
 
 
 def _shut(handle: socket.socket) -> None:
