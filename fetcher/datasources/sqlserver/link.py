@@ -21,10 +21,8 @@ from fetcher.datasources.sqlserver.wire import Wire
 from fetcher.datasources.targets import Target
 from fetcher_engine import SourceFailure, Stage
 
-# it writes statements, hosts and databases into its log
-_driver_log = logging.getLogger("pytds")
-_driver_log.addHandler(logging.NullHandler())
-_driver_log.propagate = False
+# it would write statements, hosts and databases into the log
+logging.getLogger("pytds").setLevel(logging.CRITICAL + 1)
 
 APPLICATION: Final = "fetcher"
 _ERROR_TOKEN: Final = tds_base.TDS_ERROR_TOKEN

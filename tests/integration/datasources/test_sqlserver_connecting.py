@@ -16,6 +16,7 @@ from fetcher.domain.connections import Connection, TlsSettings
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EngineError, SourceFailure, Stage
 from tests.integration.datasources.harness import TENANT, document, engines
+from tests.integration.datasources.relay import relay
 from tests.integration.datasources.sqlserver import Definition, answering, server_context, source
 from tests.servers.certificates import authority
 from tests.servers.tds import Answer, Column, ServerError, TdsServer, tds_server
@@ -263,6 +264,30 @@ async def test_statement_that_takes_too_long_is_stopped() -> None:
             await document(opened, source(server), {"orders": ["id"]})
     assert (caught.value.stage, caught.value.reason) == ("query", "timeout")
     assert server.attentions == 1
+
+
+async def test_connection_cut_anywhere_is_never_a_shorter_success() -> None:
+    answer = Answer(columns=[Column("bigint")], rows=[(n,) for n in range(20_000)])
+    async with tds_server(a_server(answer)) as server, engines() as opened:
+        async with relay("127.0.0.1", server.port) as whole:
+            direct = replace(source(server), port=whole.port)
+            data = await document(opened, direct, {"orders": ["id"]})
+        assert data.count(b'"id"') == 20_000
+        total = whole.forwarded
+        for cut_after in (0, 10, 200, total // 10, total // 2, total - 13, total - 1):
+            async with relay("127.0.0.1", server.port, cut_after=cut_after) as cutting:
+                with pytest.raises(EngineError):
+                    await document(
+                        opened, replace(source(server), port=cutting.port), {"orders": ["id"]}
+                    )
+
+
+async def test_nothing_of_the_source_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(0)
+    async with tds_server(a_server()) as server:
+        assert await outcome(source(server)) is None
+        assert await outcome(replace(source(server), database_name="canary")) is not None
+    assert not [record for record in caplog.records if record.name.startswith("pytds")]
 
 
 async def test_silence_in_the_midst_of_rows_ends_by_its_limit(
