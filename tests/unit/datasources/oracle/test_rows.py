@@ -261,7 +261,8 @@ async def test_all_tables_are_read_in_one_read_only_snapshot(
     assert executed[-1].statement.endswith(' FROM "HR"."STAFF" t WHERE t."PAY" >= :1')
     assert executed[-1].values == [1]
     assert executed[-1].cursor.input_sizes == (oracledb.DB_TYPE_NUMBER,)
-    assert len(database.connections) == 1
+    (connection,) = database.connections
+    assert connection.rollbacks == 1, "it must be a transaction's first statement (ORA-01453)"
 
 
 async def test_batches_hold_what_was_asked_for_and_lose_nothing(
