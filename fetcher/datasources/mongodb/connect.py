@@ -91,7 +91,7 @@ async def _log_in(target: Target, address: str, auth_source: str) -> MongoSessio
             failure = connect_failure(watched.look.failure)
         elif watched_context(watched.client) is not None:
             failure = SourceFailure(Stage.TLS, TIMEOUT)
-    except (PyMongoError, OSError, ValueError, TypeError) as error:
+    except (PyMongoError, OSError, ValueError, TypeError, IndexError) as error:
         failure = connect_failure(error)
     finally:
         if watched is not None:

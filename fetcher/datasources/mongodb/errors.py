@@ -1,7 +1,7 @@
 """Where pymongo's failures become safe words (spec datasources, section 5).
 
-Nothing of a driver's text leaves this module: the one text that is looked at tells the TLS
-handshake's failures from others, which pymongo does by its text alone.
+Nothing of a driver's text leaves this module: a text is looked at only to tell failures of TLS from
+others, since pymongo drops the exception and keeps its text.
 """
 
 import ssl
@@ -63,9 +63,12 @@ _STATEMENT_REASONS: Final = {
     13435: "not_primary",
 }
 
+_SIGNS_OF_TLS: Final = ("SSL handshake failed", "(_ssl.c:")
+"""pymongo's words, and how all texts of Python's ssl module end."""
+
 _TIMEOUTS: Final = (NetworkTimeout, TimeoutError, ServerSelectionTimeoutError)
 _CLIENT_REASONS: Final = (
-    (ConfigurationError, "auth"),  # a user name or password that no mechanism takes
+    ((ConfigurationError, IndexError), "auth"),  # a name or password that no mechanism takes
     (ProtocolError, PROTOCOL),
     (InvalidBSON, PROTOCOL),
     (AutoReconnect, RESET),
@@ -85,7 +88,7 @@ def connect_failure(error: BaseException) -> SourceFailure:
     for cause in causes:
         if isinstance(cause, OperationFailure):
             return SourceFailure(Stage.AUTH, _CONNECT_REASONS.get(cause.code or 0, "unknown"))
-    handshake = any("SSL handshake failed" in str(cause) for cause in causes)
+    handshake = any(sign in str(cause) for cause in causes for sign in _SIGNS_OF_TLS)
     stage = Stage.TLS if handshake else Stage.AUTH
     if any(isinstance(cause, _TIMEOUTS) for cause in causes):
         return SourceFailure(stage, TIMEOUT)

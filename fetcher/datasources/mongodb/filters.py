@@ -8,7 +8,7 @@ operator is a clause of its own, ANDed with ``$and``: none overwrites another.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
@@ -182,7 +182,7 @@ def _number_forms(value: int | Decimal) -> list[_Form]:
 def _decimal(value: Decimal) -> Decimal128:
     try:
         return Decimal128(value)
-    except (InvalidOperation, ValueError):
+    except (ArithmeticError, ValueError):
         pass
     raise UnfitValue
 
