@@ -1,6 +1,7 @@
 """A column's values as JSON, from the form that its read expression gives (spec 10.4)."""
 
 import base64
+import re
 import struct
 from collections.abc import Callable
 from typing import Any, Final
@@ -10,6 +11,7 @@ from fetcher.domain.jobs import JobOptions
 from fetcher_engine import encode_text, encode_value
 
 _LARGEST_SAFE: Final = 2**53
+_PLAIN_NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?", re.ASCII)
 
 
 class NotRenderable(Exception):
@@ -22,10 +24,10 @@ class Renderer:
     def __init__(self, options: JobOptions) -> None:
         natural = options.values == "natural"
         decimal = _plain_number if options.decimals == "number" else _quoted_number
-        moment = _natural_moment if natural else _moment
+        moment = _plain_moment if natural else _moment
         self._by_kind: dict[Kind, Callable[[Any], str]] = {
-            Kind.INTEGER: str,
-            Kind.BIGINT: _safe_integer if options.bigint == "string" else str,
+            Kind.INTEGER: _integer,
+            Kind.BIGINT: _safe_integer if options.bigint == "string" else _integer,
             Kind.BIT: _bit,
             Kind.DECIMAL: decimal,
             Kind.MONEY: decimal,
@@ -37,7 +39,7 @@ class Renderer:
             Kind.BINARY: _base64,
             Kind.LONG_BINARY: _base64,
             Kind.DATE: encode_text if natural else _date,
-            Kind.TIME: _clock,
+            Kind.TIME: _plain_moment,
             Kind.DATETIME: moment,
             Kind.DATETIME2: moment,
             Kind.OFFSET: _with_offset,
@@ -67,8 +69,13 @@ class Renderer:
         return self._by_kind[kind](inner)
 
 
+_integer: Final = int.__repr__
+"""Of an integer alone: a server that sends something else is found out."""
+
+
 def _safe_integer(value: int) -> str:
-    return str(value) if -_LARGEST_SAFE <= value <= _LARGEST_SAFE else f'"{value}"'
+    text = _integer(value)
+    return text if -_LARGEST_SAFE <= value <= _LARGEST_SAFE else f'"{text}"'
 
 
 def _bit(value: object) -> str:
@@ -83,11 +90,14 @@ def _with_zero(text: str) -> str:
 
 
 def _plain_number(text: str) -> str:
-    return _with_zero(text)
+    number = _with_zero(text)
+    if not _PLAIN_NUMBER.fullmatch(number):
+        raise NotRenderable
+    return number
 
 
 def _quoted_number(text: str) -> str:
-    return f'"{_with_zero(text)}"'
+    return encode_text(_with_zero(text))
 
 
 def _real(value: float) -> str:
@@ -108,7 +118,7 @@ def _text(value: bytes) -> str:
 
 
 def _uuid(text: str) -> str:
-    return f'"{text.lower()}"'
+    return encode_text(text.lower())
 
 
 def _base64(value: bytes) -> str:
@@ -116,26 +126,23 @@ def _base64(value: bytes) -> str:
 
 
 def _date(text: str) -> str:
-    return f'"{text}T00:00:00Z"'
+    return encode_text(f"{text}T00:00:00Z")
 
 
 def _without_zeros(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _clock(text: str) -> str:
-    return f'"{_without_zeros(text)}"'
-
-
-def _natural_moment(text: str) -> str:
-    return f'"{_without_zeros(text)}"'
+def _plain_moment(text: str) -> str:
+    return encode_text(_without_zeros(text))
 
 
 def _moment(text: str) -> str:
-    return f'"{_without_zeros(text)}Z"'
+    return encode_text(f"{_without_zeros(text)}Z")
 
 
 def _with_offset(text: str) -> str:
     """Its own offset stays; none is ``Z``."""
     moment, offset = (text[:-1], "Z") if text.endswith("Z") else (text[:-6], text[-6:])
-    return f'"{_without_zeros(moment.rstrip())}{"Z" if offset in ("+00:00", "-00:00") else offset}"'
+    zone = "Z" if offset in ("+00:00", "-00:00") else offset
+    return encode_text(f"{_without_zeros(moment)}{zone}")

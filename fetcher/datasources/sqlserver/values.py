@@ -204,7 +204,8 @@ def _datetime(value: JsonScalar) -> Converted:
     moment, fraction = _moment(value)
     fits = len(fraction) <= 3 and fraction.ljust(3, "0")[2] in "037"
     if fits and moment.year >= _FIRST_DATETIME_YEAR:
-        return Converted(_iso(moment, fraction), "CONVERT(datetime, {0}, 126)")
+        thousandths = fraction and fraction.ljust(3, "0")
+        return Converted(_iso(moment, thousandths), "CONVERT(datetime, {0}, 126)")
     return Converted(
         _iso(moment, fraction), "CONVERT(datetime2(7), {0}, 126)", "CONVERT(datetime2(3), {0})"
     )
@@ -222,7 +223,7 @@ def _clock(value: JsonScalar) -> Converted:
     if not isinstance(value, str) or not _CLOCK.fullmatch(value.strip()):
         raise UnfitValue
     text = value.strip()
-    return Converted(text.rstrip("0") if "." in text else text, "CONVERT(time(7), {0}, 121)")
+    return Converted(text.rstrip("0") if "." in text else text, "CONVERT(time(7), {0})")
 
 
 _CONVERTERS: Final[Mapping[Kind, Callable[[JsonScalar], Converted]]] = {

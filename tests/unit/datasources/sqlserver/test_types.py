@@ -1,5 +1,6 @@
 """How each type is read, and written as JSON (spec datasources 10.4)."""
 
+import json
 import struct
 
 import pytest
@@ -96,3 +97,19 @@ def test_real_reads_back_as_the_same_four_bytes(value: float) -> None:
 def test_every_kind_is_read_and_written() -> None:
     renderer = Renderer(JobOptions())
     assert set(renderer._by_kind) == set(Kind)
+
+
+@pytest.mark.parametrize("base_type", ["int", "bigint", "decimal", "real", "nvarchar", "varbinary"])
+def test_server_that_sends_something_else_cannot_write_into_the_document(base_type: str) -> None:
+    evil = '1,"admin":true'
+    with pytest.raises((NotRenderable, TypeError, ValueError, AttributeError)):
+        rendered(base_type, evil, decimals="number")
+
+
+@pytest.mark.parametrize(
+    "base_type", ["decimal", "date", "time", "datetime2", "datetimeoffset", "uniqueidentifier"]
+)
+def test_servers_texts_are_escaped(base_type: str) -> None:
+    text = rendered(base_type, '","a\n\\')
+    assert isinstance(json.loads(text), str)
+    assert "\n" not in text
