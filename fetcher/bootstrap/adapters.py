@@ -149,6 +149,7 @@ def source_settings(
         sqlite_folder=sqlite_folder(settings, folder),
         judge=guard.judge if guard is not None else None,
         include_views=settings.datasource_include_views,
+        sqlserver_trusts_all=settings.datasource_sqlserver_trust_cert,
         max_cell_bytes=settings.datasource_max_cell_bytes,
         lock_timeout_seconds=settings.datasource_lock_timeout_sec,
         query_timeout_seconds=min(

@@ -24,6 +24,8 @@ class SourceSettings:
     judge: Judge | None = None
     include_views: bool = False
     """Whether views, foreign tables and the like are sources beside tables."""
+    sqlserver_trusts_all: bool = False
+    """Whether mode ``true`` of SQL Server without a CA verifies nothing, as the reference does."""
     max_cell_bytes: int = 16 * 1024 * 1024
     lock_timeout_seconds: float = 30.0
     query_timeout_seconds: float = 120.0

@@ -1,11 +1,16 @@
 """Builds SQL Server connectors for one request."""
 
+from dataclasses import replace
+
 from fetcher.datasources.records import record_of, target_of
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
 from fetcher.datasources.sqlserver.connector import SqlServerConnector, SqlServerSettings
 from fetcher.datasources.sqlserver.names import TableNames
 from fetcher.datasources.sqlserver.rendering import Renderer
+from fetcher.datasources.sqlserver.tls import TRUSTS_ALL
+from fetcher.datasources.targets import Target
+from fetcher.domain.connections import Connection
 from fetcher_engine import ConnectionDescriptor, Connector
 
 
@@ -25,7 +30,7 @@ class SqlServerFactory:
         record = record_of(descriptor)
         return SqlServerConnector(
             config_name=record.config_name,
-            target=lambda: target_of(record, self._settings),
+            target=lambda: self._target(record),
             names=TableNames(record.schema, self._scope.tables(record.config_name)),
             renderer=Renderer(self._scope.options),
             places=self._sessions.places(record.id),
@@ -36,3 +41,9 @@ class SqlServerFactory:
                 include_views=self._settings.include_views,
             ),
         )
+
+    def _target(self, record: Connection) -> Target:
+        target = target_of(record, self._settings)
+        if not self._settings.sqlserver_trusts_all:
+            return target
+        return replace(target, metadata={**target.metadata, TRUSTS_ALL: True})

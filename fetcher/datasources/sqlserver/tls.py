@@ -31,6 +31,9 @@ class TlsPlan:
 
 STRICT_UNSUPPORTED: Final = "strict_unsupported"
 
+TRUSTS_ALL: Final = "trustServerCertificate"
+"""In a connection's metadata: without a CA, ``true`` verifies nothing."""
+
 
 def tls_plan(target: Target) -> TlsPlan:
     """Raise SourceFailure: a CA that is none, an unknown mode, or ``strict``.
@@ -47,7 +50,7 @@ def tls_plan(target: Target) -> TlsPlan:
     if mode != "true":
         raise SourceFailure(Stage.TLS, "tls")
     ca = target.tls.ca if target.tls is not None else ""
-    trusts_all = target.metadata.get("trustServerCertificate") in ("true", True)
+    trusts_all = target.metadata.get(TRUSTS_ALL) in ("true", True)
     if trusts_all and not ca:
         return TlsPlan(Encryption.ON, _unverified())
     return TlsPlan(Encryption.ON, _verified(ca))

@@ -167,13 +167,16 @@ async def test_server_without_tls_is_refused_where_it_is_wanted() -> None:
         assert await outcome(source(server, tls=TlsSettings(mode="false"))) is None
 
 
-async def test_unverified_only_where_the_connection_says_so(tmp_path: Path) -> None:
+async def test_unverified_only_where_the_connection_or_the_operator_says_so(tmp_path: Path) -> None:
     context = server_context(CA.certificate("other.example"), tmp_path)
     async with tds_server(a_server(tls=context)) as server:
         connection = source(server, tls=TlsSettings(mode="true"))
         trusting = replace(connection, metadata={"trustServerCertificate": "true"})
         assert await outcome(connection) == ("tls", "tls")
         assert await outcome(trusting) is None
+        async with engines(sqlserver_trusts_all=True) as opened:
+            engine = opened.engine_for([connection], JobOptions())
+            assert (await engine.test_connection(TENANT, "src")).success
 
 
 async def test_rows_travel_encrypted_and_are_the_same(tmp_path: Path) -> None:
