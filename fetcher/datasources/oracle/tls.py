@@ -4,15 +4,11 @@ The driver turns a context's check of the host name off and would match the addr
 checks the name that the connection's owner wrote, whatever address that led to.
 """
 
-import base64
-import binascii
-import os
 import ssl
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final
 
+from fetcher.datasources.pem import load_identity, pem_text
 from fetcher.domain.connections import TlsSettings
 from fetcher_engine import SourceFailure, Stage
 
@@ -54,11 +50,11 @@ def tls_context(tls: TlsSettings | None, host: str) -> NamedContext | None:
         else:
             context.expected_name = host
             if tls.ca:
-                context.load_verify_locations(cadata=_pem(tls.ca))
+                context.load_verify_locations(cadata=pem_text(tls.ca))
             else:
                 context.load_default_certs(ssl.Purpose.SERVER_AUTH)
         if tls.cert or tls.key:
-            _load_identity(context, tls)
+            load_identity(context, cert=tls.cert, key=tls.key)
     except (OSError, ValueError):
         unusable = True
     else:
@@ -66,29 +62,3 @@ def tls_context(tls: TlsSettings | None, host: str) -> NamedContext | None:
     if unusable:
         raise SourceFailure(Stage.TLS, "tls")
     return context
-
-
-def _load_identity(context: ssl.SSLContext, tls: TlsSettings) -> None:
-    """OpenSSL's loader wants a file: one in memory, readable by us alone, gone afterwards."""
-    text = f"{_pem(tls.cert)}\n{_pem(tls.key)}\n".encode()
-    in_memory = Path("/dev/shm")  # noqa: S108 - a file of our own is made in it, mode 0600
-    parent = str(in_memory) if in_memory.is_dir() else None
-    descriptor, path = tempfile.mkstemp(prefix="fetcher-tls-", dir=parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text)
-        # an empty password: an encrypted key fails instead of asking at the terminal
-        context.load_cert_chain(path, password="")
-    finally:
-        Path(path).unlink(missing_ok=True)
-
-
-def _pem(text: str) -> str:
-    """PEM text as it is, or the base64 of one; raise ValueError."""
-    if "-----BEGIN " in text:
-        return text
-    try:
-        return base64.b64decode(text, validate=True).decode("ascii")
-    except (binascii.Error, UnicodeDecodeError):
-        pass
-    raise ValueError

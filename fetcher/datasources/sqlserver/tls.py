@@ -1,12 +1,11 @@
 """How a TLS mode becomes an OpenSSL context (spec datasources, section 3)."""
 
-import base64
-import binascii
 import ssl
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from fetcher.datasources.pem import pem_text
 from fetcher.datasources.targets import Target
 from fetcher_engine import SourceFailure, Stage
 
@@ -78,19 +77,9 @@ def _verified(ca: str) -> ssl.SSLContext:
         context.load_default_certs()
         return context
     try:
-        context.load_verify_locations(cadata=_pem(ca))
+        context.load_verify_locations(cadata=pem_text(ca))
     except (ssl.SSLError, ValueError):
         pass
     else:
         return context
     raise SourceFailure(Stage.TLS, "tls")
-
-
-def _pem(text: str) -> str:
-    """PEM text as it is, or the base64 of one; raise ValueError."""
-    if "-----BEGIN " in text:
-        return text
-    try:
-        return base64.b64decode(text, validate=True).decode("ascii")
-    except binascii.Error:
-        raise ValueError from None
