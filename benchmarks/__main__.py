@@ -1,7 +1,8 @@
 """``make bench``: every figure as a JSON line, beside its peer from the same run."""
 
-from benchmarks import encoder, postgresql
+from benchmarks import encoder, mongodb, postgresql
 
 if __name__ == "__main__":
     encoder.main()
+    mongodb.main()
     postgresql.main()

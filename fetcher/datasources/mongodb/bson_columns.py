@@ -56,7 +56,9 @@ def doubles(column: Column) -> list[str]:
     values = struct.unpack(f"<{len(column)}d", b"".join(column))
     texts = orjson.dumps(values)[1:-1].decode().split(",")
     for number, value in enumerate(values):
-        if not 1e-3 <= abs(value) < 1e15 or value.is_integer():
+        if value.is_integer() and -1e15 < value < 1e15:
+            texts[number] = texts[number].removesuffix(".0")
+        elif not 1e-3 <= abs(value) < 1e15:
             texts[number] = encode_value(value)
     return texts
 

@@ -83,11 +83,12 @@ class DocumentPattern:
 
     def rows(self, found: Sequence[tuple[bytes, ...]]) -> list[str]:
         """The documents whose groups these are, as JSON objects; raise NotAsLearned."""
-        if not found:
-            return []
-        if not self._members:
-            return [self._template] * len(found)
-        groups = list(zip(*found, strict=True))
+        return self.texts(list(zip(*found, strict=True)), len(found))
+
+    def texts(self, groups: Groups, count: int) -> list[str]:
+        """As :meth:`rows`, of ``count`` documents by column."""
+        if not self._members or not count:
+            return [self._template] * count
         columns = []
         for number in self._order:
             member = self._members[number]
@@ -188,7 +189,7 @@ class PatternCompiler:
                 b"(.{4})" + inner.pattern.removeprefix(b".{4}"),
                 inner.group_count + 1,
                 0,
-                lambda groups: _nested(inner, groups),
+                lambda groups: inner.texts(groups[1:], len(groups[0])),
             )
         if kind == ARRAY:
             return self._array(variant.element)
@@ -216,12 +217,6 @@ _UNESCAPED_GROUP: Final = re.compile(rb"((?<!\\)(?:\\\\)*)\((?!\?)")
 
 def _empty_binaries(groups: Groups) -> list[str]:
     return ['""'] * len(groups[0])
-
-
-def _nested(inner: DocumentPattern, groups: Groups) -> list[str]:
-    if inner.group_count == 0:
-        return inner.rows([()]) * len(groups[0])
-    return inner.rows(list(zip(*groups[1:], strict=True)))
 
 
 def _arrays(elements: re.Pattern[bytes], part: Part, column: Column) -> list[str]:

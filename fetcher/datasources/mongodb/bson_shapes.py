@@ -6,7 +6,8 @@ their fields stand in one order.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 from typing import Final, TypeAlias
 
 from fetcher.datasources.mongodb.scalars import INT32
@@ -52,6 +53,8 @@ class Field:
     name: bytes
     variants: list[Variant]
     """Without any, the field was only ever null."""
+    after: frozenset[bytes] = frozenset()
+    """The fields that stood directly before it in some document."""
     null_kinds: frozenset[int] = frozenset()
     is_optional: bool = False
 
@@ -65,21 +68,22 @@ def shape_of(data: bytes) -> Fields:
 
 
 def merged(known: Sequence[Field], other: Sequence[Field]) -> Fields:
-    """One shape for the documents of both; raise NoShape where no order fits both."""
-    result: Fields = []
-    places = {each.name: number for number, each in enumerate(known)}
-    at = 0
-    for each in other:
-        place = places.get(each.name)
-        if place is None:
-            result.append(Field(each.name, each.variants, each.null_kinds, is_optional=True))
-            continue
-        if place < at:
-            raise NoShape
-        result += map(_optional, known[at:place])
-        result.append(_merged_field(known[place], each))
-        at = place + 1
-    return result + [_optional(each) for each in known[at:]]
+    """One shape for the documents of both; raise NoShape where no order of fields fits both."""
+    ours = {each.name: each for each in known}
+    theirs = {each.name: each for each in other}
+    fields = {}
+    for name in {**ours, **theirs}:
+        one, two = ours.get(name), theirs.get(name)
+        fields[name] = _merged_field(one, two) if one and two else _optional(one or two)
+    try:
+        order = tuple(
+            TopologicalSorter({each.name: each.after for each in fields.values()}).static_order()
+        )
+    except CycleError:
+        order = ()
+    if len(order) < len(fields):
+        raise NoShape
+    return [fields[name] for name in order]
 
 
 def field_count(fields: Sequence[Field]) -> int:
@@ -91,8 +95,10 @@ def _inner_count(variant: Variant) -> int:
     return 1 + inner + field_count(variant.fields)
 
 
-def _optional(one: Field) -> Field:
-    return Field(one.name, one.variants, one.null_kinds, is_optional=True)
+def _optional(one: Field | None) -> Field:
+    if one is None:
+        raise NoShape
+    return replace(one, is_optional=True)
 
 
 def _merged_field(one: Field, other: Field) -> Field:
@@ -105,6 +111,7 @@ def _merged_field(one: Field, other: Field) -> Field:
     return Field(
         one.name,
         list(variants.values()),
+        one.after | other.after,
         one.null_kinds | other.null_kinds,
         one.is_optional or other.is_optional,
     )
@@ -125,11 +132,12 @@ def _document(data: bytes, at: int, depth: int) -> tuple[Fields, int]:
         raise NoShape
     fields: Fields = []
     for kind, name, start in (elements := _Elements(data, at)):
+        after = frozenset({fields[-1].name}) if fields else frozenset()
         if kind in NULLS:
-            fields.append(Field(name, [], frozenset({kind})))
+            fields.append(Field(name, [], after, frozenset({kind})))
         else:
             variant, elements.at = _variant(data, kind, start, depth)
-            fields.append(Field(name, [variant]))
+            fields.append(Field(name, [variant], after))
     if len({each.name for each in fields}) < len(fields):
         raise NoShape
     return fields, elements.end + 1

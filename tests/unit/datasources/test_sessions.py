@@ -49,3 +49,13 @@ async def test_connections_share_their_places_over_requests_and_with_nobody_else
     del places
     gc.collect()
     assert len(limits._places) == 0
+
+
+async def test_a_type_of_source_may_have_its_own_number_of_places(
+    autojump_clock: MockClock,
+) -> None:
+    places = SessionLimits().places(new_connection_id(), most=2)
+    await places.take(object())
+    await places.take(object())
+    with pytest.raises(SourceFailure):
+        await places.take(object())
