@@ -27,8 +27,10 @@ def running_server(
     auth: bool = False,
     identity: Identity | None = None,
     client_ca: str | None = None,
+    is_kept: bool = False,
 ) -> Iterator[int]:
-    """The port of a server whose data lies in ``folder``; stopped at the end.
+    """The port of a server whose data lies in ``folder``; at the end it is killed, which is quick,
+    or stopped in order where its data ``is_kept``.
 
     With ``client_ca`` it asks clients for a certificate of that authority's.
     """
@@ -55,12 +57,12 @@ def running_server(
         eventually_sync(lambda: _answers(port), deadline_seconds=START_SECONDS)
         yield port
     finally:
-        process.terminate()
-        try:
-            process.wait(15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        if is_kept:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(15)
+        process.kill()
+        process.wait()
 
 
 def make_users(port: int, users: Sequence[tuple[str, str, str]]) -> None:

@@ -38,7 +38,7 @@ class Secured:
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """A server that asks for a password."""
     folder = tmp_path_factory.mktemp("guarded")
-    with running_server(folder) as port:
+    with running_server(folder, is_kept=True) as port:
         make_users(port, [(USER, PASSWORD, "admin"), ("local", "own", "crm_7")])
     with running_server(folder, auth=True) as port:
         yield port

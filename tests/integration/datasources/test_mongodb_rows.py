@@ -10,12 +10,18 @@ import trio
 from bson import DatetimeMS, Decimal128, Int64, ObjectId, Regex, Timestamp
 from bson.binary import Binary
 from pymongo.database import Database
+from pymongo.errors import OperationFailure
 
 from fetcher.datasources.engines import RequestEngines
 from fetcher.datasources.mongodb import connector, rows
+from fetcher.datasources.mongodb.connector import MongoStream
+from fetcher.datasources.mongodb.factory import MongodbFactory
+from fetcher.datasources.records import descriptor_of
+from fetcher.datasources.sessions import SessionLimits
+from fetcher.datasources.source_settings import RequestScope, SourceSettings
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.jobs import JobOptions
-from fetcher_engine import EngineError, ErrorCategory, ExtractionRequest
+from fetcher_engine import EngineError, ErrorCategory, ExtractionRequest, StreamRequest
 from tests.integration.datasources.harness import (
     TENANT,
     a_connection,
@@ -388,6 +394,31 @@ async def test_a_cancelled_job_ends_at_once_in_mid_read(
                 scope.cancel()
                 cancelled_at = trio.current_time()
         assert trio.current_time() - cancelled_at < 4
+
+
+async def test_what_is_left_unread_is_ended_on_the_server(
+    many: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "_SERVER_BATCH_DOCUMENTS", 500)
+    settings = SourceSettings(reveal=lambda record: record.password_encrypted)
+    scope = RequestScope(options=JobOptions(), requested=None)
+    record = to(many)
+    source = MongodbFactory(settings, SessionLimits(), scope).build(descriptor_of(record))
+    await source.test_connection()
+    stream = await source.open_stream(
+        StreamRequest(config_name="src", tables={"many": ("t",)}, filters={})
+    )
+    assert isinstance(stream, MongoStream)
+    batch = await stream.next_batch()
+    assert batch is not None
+    assert stream._rows is not None
+    cursor = stream._rows._cursor.cursor_id
+    assert cursor
+    await stream.aclose()
+    await source.close()
+    with pytest.raises(OperationFailure) as caught:
+        many.command({"getMore": Int64(cursor), "collection": "many"})
+    assert caught.value.code in (43, 13)  # gone, or another session's
 
 
 async def test_a_collection_that_went_away_is_a_changed_schema(
