@@ -39,11 +39,11 @@ def prepare_query(
     return CollectionQuery(
         name=name,
         condition=_condition(name, filters, types),
-        projection=_projection(fields) if fields else None,
+        projection=projection_of(fields) if fields else None,
     )
 
 
-def _projection(fields: Sequence[str]) -> Mapping[str, int]:
+def projection_of(fields: Sequence[str]) -> Mapping[str, int]:
     """``_id`` always comes along. A part of what is asked for whole must not be named too."""
     asked = set(fields)
     return {each: 1 for each in sorted(asked) if asked.isdisjoint(_parents(each))}

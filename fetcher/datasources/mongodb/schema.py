@@ -12,6 +12,7 @@ from pymongo.errors import PyMongoError
 
 from fetcher.datasources.mongodb.errors import is_forbidden
 from fetcher.datasources.mongodb.inference import LENIENT, UNKNOWN, Inferred, is_path, is_path_part
+from fetcher.datasources.mongodb.query import projection_of
 from fetcher_engine import ColumnSnapshot, TableSnapshot
 
 PROBE_MS: Final = 2000
@@ -83,27 +84,37 @@ def _table(database: Source, name: str, wanted: Sequence[str]) -> TableSnapshot:
     )
 
 
-def infer(database: Source, name: str) -> tuple[Inferred, int]:
-    """One pass over a sample, and how many documents it had."""
+def infer(database: Source, name: str, fields: Sequence[str] = ()) -> tuple[Inferred, int]:
+    """One pass over a sample, of some ``fields`` or of all; and how many documents it had."""
     count = database[name].estimated_document_count(maxTimeMS=_SAMPLING_MS)
     inferred = Inferred()
     seen = 0
-    for document in _sampled(database, name, count):
+    for document in _sampled(database, name, count, fields):
         inferred.look_at([document])
         seen += 1
     return inferred, seen
 
 
-def _sampled(database: Source, name: str, count: int) -> Iterable[dict[str, Any]]:
+def _sampled(
+    database: Source, name: str, count: int, fields: Sequence[str]
+) -> Iterable[dict[str, Any]]:
+    projection = projection_of(fields) if fields else None
     collection = database[name]
     if count <= _WHOLE_AT_MOST:
         # also where the count is not known (views), or not up to date
         batches = collection.find_raw_batches(
-            limit=_WHOLE_AT_MOST, batch_size=_BATCH_DOCUMENTS, max_time_ms=_SAMPLING_MS
+            {},
+            projection,
+            limit=_WHOLE_AT_MOST,
+            batch_size=_BATCH_DOCUMENTS,
+            max_time_ms=_SAMPLING_MS,
         )
     else:
+        stages: list[dict[str, Any]] = [{"$sample": {"size": sample_size(count)}}]
+        if projection is not None:
+            stages.append({"$project": projection})
         batches = collection.aggregate_raw_batches(
-            [{"$sample": {"size": sample_size(count)}}],
+            stages,
             batchSize=_BATCH_DOCUMENTS,
             maxTimeMS=_SAMPLING_MS,
         )
@@ -127,11 +138,11 @@ def types_of(database: Source, name: str, fields: Iterable[str]) -> Mapping[str,
 
     Of arrays only their elements are compared, and those were not looked at.
     """
-    wanted = sorted(set(fields))
+    wanted = sorted(filter(is_path, set(fields)))
     if not wanted:
         return {}
     collection = database.get_collection(name, codec_options=LENIENT)
-    inferred, _ = infer(database, name)
+    inferred, _ = infer(database, name, wanted)
     for field in wanted:
         if not inferred.types.get(field):
             there = {field: {"$exists": True, "$ne": None}}
