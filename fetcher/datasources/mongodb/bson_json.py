@@ -60,11 +60,14 @@ class BsonWriter:
         bounds = [*starts, len(data)]
         misfits = 0
         sizes = map(int.__sub__, bounds[1:], starts)
-        has_large = max(sizes, default=0) * _MAX_EXPANSION > self._max_cell_bytes
+        by_shape = max(sizes, default=0) * _MAX_EXPANSION <= self._max_cell_bytes
         while len(rows) < len(starts):
             at = bounds[len(rows)]
-            if not has_large and misfits <= 4 + len(rows) // 4:
-                rows += self._by_shape(data, at)
+            if by_shape and misfits <= 4 + len(rows) // 4:
+                fitting = self._by_shape(data, at)
+                # a text that is not what it looked like would be met again at every turn
+                by_shape = fitting is not None
+                rows += fitting or ()
                 if len(rows) == len(starts):
                     break
                 misfits += 1
@@ -73,8 +76,9 @@ class BsonWriter:
             self._learn(document)
         return rows
 
-    def _by_shape(self, data: bytes, at: int) -> list[str]:
-        """The documents from here on up to the first that does not fit."""
+    def _by_shape(self, data: bytes, at: int) -> list[str] | None:
+        """The documents from here on up to the first that does not fit; None where a text of theirs
+        is not as it looked."""
         if self._search is None or self._pattern is None:
             return []
         found = self._search.findall(data, at)
@@ -84,7 +88,7 @@ class BsonWriter:
         try:
             return self._pattern.rows(found)
         except NotAsLearned:
-            return []
+            return None
 
     def _walked(self, document: bytes) -> str:
         found = self._walker.members(document)
