@@ -1,0 +1,184 @@
+"""The driver's connection: everything of PyMySQL that this source uses, public or not, is here.
+
+PyMySQL logs in, sends statements and reads short results. The rows of an extraction are cut out of
+the socket's bytes here (decision 023): a row is a packet with one text, and nothing is made of it
+but that text. All of it blocks.
+"""
+
+import socket
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pymysql  # type: ignore[import-untyped] # its stubs are no dependency: this module is the edge
+from pymysql.constants import CLIENT  # type: ignore[import-untyped]
+from pymysql.converters import encoders  # type: ignore[import-untyped]
+from pymysql.err import raise_mysql_exception  # type: ignore[import-untyped]
+
+from fetcher.datasources.mysql.errors import LOST
+from fetcher.datasources.mysql.tls import IF_OFFERED, VERIFIED, WatchedContext
+from fetcher.datasources.targets import Target
+
+RECEIVE_BYTES: Final = 256 * 1024
+LINGER_SECONDS: Final = 0.5
+"""Rows that have come are handed on after this time, however few."""
+
+_SPLIT: Final = 0xFFFFFF
+"""A packet of this length goes on in the next one."""
+
+_END, _ERROR, _NULL = 0xFE, 0xFF, 0xFB
+_LENGTH_BYTES: Final = {0xFC: 3, 0xFD: 4, 0xFE: 9}
+"""How many bytes a text's length takes, by the first of them."""
+
+Row = tuple[str | None, ...]
+
+
+class _NotInTheClear:
+    """For methods of login that would send the password as it is."""
+
+    def __init__(self, _driver: object) -> None:
+        pass
+
+    def authenticate(self, _packet: object) -> None:
+        message = "refused"
+        raise pymysql.err.OperationalError(2059, message)
+
+
+_CLEARTEXT_METHODS: Final = {"mysql_clear_password": _NotInTheClear, "dialog": _NotInTheClear}
+
+
+class Link:
+    """One connection, not logged in yet. It owns the socket that :meth:`log_in` is given."""
+
+    def __init__(self, target: Target, mode: str, context: WatchedContext | None) -> None:
+        self._driver: Any = pymysql.connections.Connection(
+            host=target.host,
+            port=target.port,
+            user=target.user,
+            # a text would be sent in Latin-1
+            password=target.password.encode(),
+            database=target.database,
+            charset="utf8mb4",
+            conv=encoders,
+            autocommit=None,
+            local_infile=False,
+            program_name="fetcher",
+            ssl=context,
+            ssl_disabled=context is None,
+            # only a server whose name was checked may ask for the password itself
+            auth_plugin_map={} if mode == VERIFIED else _CLEARTEXT_METHODS,
+            defer_connect=True,
+        )
+        # an empty name would become the operating system's user
+        self._driver.user = target.user
+        if mode == IF_OFFERED:
+            self._driver._ssl_required = False
+            self._driver.client_flag &= ~CLIENT.SSL
+        self._buffer = b""
+        self._whole: bytearray | None = None
+
+    def log_in(self, connected: socket.socket) -> None:
+        """Raise whatever the driver does."""
+        self._driver.connect(connected)
+
+    @property
+    def thread_id(self) -> int:
+        return int(self._driver.thread_id())
+
+    @property
+    def server_version(self) -> str:
+        return str(self._driver.server_version)
+
+    @property
+    def escapes_backslashes(self) -> bool:
+        """Whether the server, as it said last, takes a backslash in a text for an escape."""
+        return not self._driver.server_status & 0x200  # SERVER_STATUS_NO_BACKSLASH_ESCAPES
+
+    def run(self, statement: str) -> Sequence[Row]:
+        """All rows of a short result."""
+        self._driver.query(statement)
+        result = self._driver._result
+        rows: Sequence[Row] = result.rows if result is not None and result.rows else ()
+        return rows
+
+    def begin_rows(self, statement: str) -> None:
+        """Send a statement of one column; its rows are read by :meth:`read_rows`."""
+        self._driver.query(statement, unbuffered=True)
+        result = self._driver._result
+        # else the driver would read all rows to their end before it lets go of the result
+        result.unbuffered_active = False
+        if result.field_count != 1:
+            message = "not one column"
+            raise pymysql.err.InternalError(message)
+        reader = self._driver._rfile
+        self._buffer = reader.read(len(reader.peek()))
+        self._whole = None
+
+    def read_rows(self, rows: list[bytes | None], wanted_bytes: int) -> bool:
+        """Append rows until there are ``wanted_bytes``, or some and time has passed. True: the end.
+
+        The end is the protocol's alone; a connection that ends raises. A row that is NULL is None.
+        """
+        buffer, gathered = self._buffer, 0
+        hand_on_at = time.monotonic() + LINGER_SECONDS
+        while True:
+            position, ended = self._take(buffer, rows)
+            gathered += position
+            if ended:
+                return True
+            buffer = buffer[position:]
+            if gathered >= wanted_bytes or (rows and time.monotonic() > hand_on_at):
+                self._buffer = buffer
+                return False
+            received = self._driver._sock.recv(RECEIVE_BYTES)
+            if not received:
+                raise pymysql.err.OperationalError(LOST, "")
+            buffer += received
+
+    def _take(self, buffer: bytes, rows: list[bytes | None]) -> tuple[int, bool]:
+        """Append the rows of all whole packets; where the first that is not whole begins."""
+        number, append = int.from_bytes, rows.append
+        position, size = 0, len(buffer)
+        while position + 4 < size:
+            length = number(buffer[position : position + 3], "little")
+            following = position + 4 + length
+            if following > size:
+                break
+            first = buffer[position + 4]
+            if length == _SPLIT or self._whole is not None:
+                append_whole = self._gather(buffer[position + 4 : following], length)
+                if append_whole is not None:
+                    append(append_whole)
+            elif first < _NULL:
+                append(buffer[position + 5 : following])
+            elif first == _NULL:
+                append(None)
+            elif first == _END and length < 9:
+                return following, True
+            elif first == _ERROR:
+                raise_mysql_exception(buffer[position + 4 : following])
+            else:
+                append(buffer[position + 4 + _LENGTH_BYTES[first] : following])
+            position = following
+        return position, False
+
+    def _gather(self, part: bytes, length: int) -> bytes | None:
+        """A row that came in several packets, once its last one is there."""
+        if self._whole is None:
+            self._whole = bytearray()
+        self._whole += part
+        if length == _SPLIT:
+            return None
+        whole, self._whole = bytes(self._whole), None
+        return whole[_LENGTH_BYTES[whole[0]] :]
+
+    def take_leave(self) -> None:
+        """Say good-bye and close; never raises. At once for a connection that is not open."""
+        try:
+            self._driver.close()
+        except (pymysql.err.Error, OSError):
+            self._driver._force_close()
+
+    def drop(self) -> None:
+        """Close without a word."""
+        self._driver._force_close()

@@ -1,0 +1,171 @@
+"""The catalogue: the tables of the connected database with their columns, in a few statements.
+
+A statement a kind of fact, whatever the number of tables: 5 000 take about half a second on
+MariaDB. Base tables, and views where the operator wants
+them; no sequences and no system-versioned tables (spec datasources 6.3).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from fetcher.compat import SourceNames, prepared_snapshot
+from fetcher.compat.names import MYSQL
+from fetcher.datasources.mysql.link import Row
+from fetcher.datasources.mysql.names import meant_tables
+from fetcher.datasources.mysql.session import Session
+from fetcher.datasources.mysql.types import text_literal
+from fetcher_engine import ColumnSnapshot, SchemaSnapshot, Stage, TableSnapshot
+
+_PARSERS: Final = trio.CapacityLimiter(2)
+"""Catalogues of thousands of tables are gone through beside the loop."""
+
+_TABLES: Final = """SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
+ WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE IN ({kinds})"""
+_KINDS: Final = "'BASE TABLE'"
+_KINDS_WITH_VIEWS: Final = "'BASE TABLE', 'VIEW'"
+
+_COLUMNS: Final = """SELECT TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE,
+ CHARACTER_SET_NAME, COLLATION_NAME, CHARACTER_OCTET_LENGTH FROM information_schema.COLUMNS
+ WHERE TABLE_SCHEMA = DATABASE(){scope} ORDER BY TABLE_NAME, ORDINAL_POSITION"""
+
+_KEYS: Final = """SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.STATISTICS
+ WHERE TABLE_SCHEMA = DATABASE() AND INDEX_NAME = 'PRIMARY'{scope}"""
+
+_JSON: Final = """SELECT TABLE_NAME, CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS
+ WHERE CONSTRAINT_SCHEMA = DATABASE() AND CHECK_CLAUSE LIKE 'json_valid(%'{scope}"""
+"""MariaDB's JSON type is a long text with just this check."""
+
+_NO_CHARSET: Final = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """As the catalogue describes it. ``max_bytes``: of a text or binary column, as stored."""
+
+    name: str
+    data_type: str
+    declared: str
+    nullable: bool
+    primary_key: bool
+    charset: str = _NO_CHARSET
+    collation: str = _NO_CHARSET
+    max_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    schema: str
+    name: str
+    columns: tuple[Column, ...]
+
+
+class Catalogue:
+    """What a session sees of the connected database."""
+
+    def __init__(self, session: Session, *, include_views: bool) -> None:
+        self._session = session
+        self._tables = _TABLES.format(kinds=_KINDS_WITH_VIEWS if include_views else _KINDS)
+
+    async def snapshot(self, wanted: Iterable[str] | None, config_name: str) -> SchemaSnapshot:
+        """The wanted tables, else all.
+
+        A name that several tables differ from in case alone is not decided here: all of them are
+        told, each under its own name.
+        """
+        named: dict[str, Table] = {}
+        if wanted is None:
+            named = await self._read(None)
+        else:
+            for name, meant in (await self._meant(wanted)).items():
+                named |= {name if len(meant) == 1 else table.name: table for table in meant}
+        return prepared_snapshot(
+            SchemaSnapshot(
+                config_name,
+                tuple(_snapshot(name, table) for name, table in named.items()),
+                ignores_case=True,
+            ),
+            config_name=config_name,
+            source=SourceNames(MYSQL),
+            filter_system=True,
+            normalize=False,
+        )
+
+    async def tables(self, wanted: Iterable[str]) -> dict[str, Table]:
+        """Of the wanted tables those that exist, and are the only ones meant."""
+        meant = await self._meant(wanted)
+        return {name: tables[0] for name, tables in meant.items() if len(tables) == 1}
+
+    async def _meant(self, wanted: Iterable[str]) -> dict[str, list[Table]]:
+        listed = await self._session.execute(self._tables, Stage.SCHEMA)
+        existing = [_text(row[1]) for row in listed]
+        database = _text(listed[0][0]) if listed else ""
+        chosen = {name: meant_tables(name, database, existing) for name in wanted}
+        real = sorted({table for tables in chosen.values() for table in tables})
+        found = await self._read(real) if real else {}
+        meant = {name: [found[t] for t in tables if t in found] for name, tables in chosen.items()}
+        return {name: tables for name, tables in meant.items() if tables}
+
+    async def _read(self, only: Sequence[str] | None) -> dict[str, Table]:
+        scope = ""
+        if only is not None:
+            scope = f" AND TABLE_NAME IN ({', '.join(map(text_literal, only))})"
+        statements = [
+            self._tables + scope,
+            _COLUMNS.format(scope=scope),
+            _KEYS.format(scope=scope),
+        ]
+        if self._session.is_mariadb:
+            statements.append(_JSON.format(scope=scope))
+        results = [await self._session.execute(each, Stage.SCHEMA) for each in statements]
+        return await trio.to_thread.run_sync(_assembled, results, limiter=_PARSERS)
+
+
+def _assembled(results: Sequence[Sequence[Row]]) -> dict[str, Table]:
+    tables, columns, keys, *rest = results
+    checks = rest[0] if rest else ()
+    schemas = {_text(name): _text(schema) for schema, name in tables}
+    key_columns = {(table, column) for table, column in keys}
+    checked = {(table, clause) for table, clause in checks}
+    by_table: dict[str, list[Column]] = {name: [] for name in schemas}
+    for table, name, data_type, declared, nullable, charset, collation, size in columns:
+        if _text(table) not in by_table:
+            continue
+        is_json = (
+            data_type == "longtext"
+            and collation == "utf8mb4_bin"
+            and (table, f"json_valid(`{_text(name).replace('`', '``')}`)") in checked
+        )
+        by_table[_text(table)].append(
+            Column(
+                name=_text(name),
+                data_type="json" if is_json else _text(data_type).lower(),
+                declared="json" if is_json else _text(declared),
+                nullable=nullable == "YES",
+                primary_key=(table, name) in key_columns,
+                charset=charset or _NO_CHARSET,
+                collation=collation or _NO_CHARSET,
+                max_bytes=int(size or 0),
+            )
+        )
+    return {
+        name: Table(schema=schemas[name], name=name, columns=tuple(found))
+        for name, found in by_table.items()
+        if found
+    }
+
+
+def _snapshot(name: str, table: Table) -> TableSnapshot:
+    columns = tuple(
+        ColumnSnapshot(
+            column.name, column.declared, nullable=column.nullable, primary_key=column.primary_key
+        )
+        for column in table.columns
+    )
+    return TableSnapshot(name, tuple(column.name for column in columns), columns)
+
+
+def _text(value: str | None) -> str:
+    return value or ""

@@ -1,0 +1,236 @@
+"""What each column type is, and the expression that renders its values as JSON on the server.
+
+One typed expression a column, so that every type has exactly the form of spec datasources 10.3 and
+design section 6. An expression never is NULL for a value: where a function gives NULL, for a text
+beyond ``max_allowed_packet`` say, the whole row becomes NULL, which the reader of the rows notices.
+Bytes are put together, not characters: no two charsets or collations ever meet.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from fetcher.domain.jobs import JobOptions
+
+
+class Kind(Enum):
+    """Families of types that are rendered, and filtered, alike."""
+
+    INTEGER = auto()
+    FLAG = auto()
+    """``tinyint(1)`` and ``bit(1)``: numbers that booleans may be compared with."""
+    BIGINT = auto()
+    BITS = auto()
+    DECIMAL = auto()
+    FLOAT = auto()
+    DOUBLE = auto()
+    TEXT = auto()
+    NAMED = auto()
+    """``enum`` and ``set``."""
+    BYTES = auto()
+    DATE = auto()
+    DATETIME = auto()
+    TIMESTAMP = auto()
+    CLOCK = auto()
+    JSON = auto()
+    UUID = auto()
+    GEOMETRY = auto()
+    OTHER = auto()
+    """Everything else: the text that the server makes of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnType:
+    """``is_plain`` texts are UTF-8 as they are stored."""
+
+    kind: Kind
+    is_plain: bool = True
+    is_sensitive: bool = False
+    """Its collation tells upper from lower case."""
+    is_native_json: bool = False
+    is_padded: bool = False
+    """Its text begins with zeros: ``zerofill``, and the year ``0000``."""
+
+
+_KINDS: Final = {
+    "tinyint": Kind.INTEGER,
+    "smallint": Kind.INTEGER,
+    "mediumint": Kind.INTEGER,
+    "int": Kind.INTEGER,
+    "year": Kind.INTEGER,
+    "bigint": Kind.BIGINT,
+    "bit": Kind.BITS,
+    "decimal": Kind.DECIMAL,
+    "float": Kind.FLOAT,
+    "double": Kind.DOUBLE,
+    "char": Kind.TEXT,
+    "varchar": Kind.TEXT,
+    "tinytext": Kind.TEXT,
+    "text": Kind.TEXT,
+    "mediumtext": Kind.TEXT,
+    "longtext": Kind.TEXT,
+    "enum": Kind.NAMED,
+    "set": Kind.NAMED,
+    "binary": Kind.BYTES,
+    "varbinary": Kind.BYTES,
+    "tinyblob": Kind.BYTES,
+    "blob": Kind.BYTES,
+    "mediumblob": Kind.BYTES,
+    "longblob": Kind.BYTES,
+    "vector": Kind.BYTES,
+    "date": Kind.DATE,
+    "datetime": Kind.DATETIME,
+    "timestamp": Kind.TIMESTAMP,
+    "time": Kind.CLOCK,
+    "json": Kind.JSON,
+    "uuid": Kind.UUID,
+    **dict.fromkeys(
+        (
+            "geometry",
+            "point",
+            "linestring",
+            "polygon",
+            "multipoint",
+            "multilinestring",
+            "multipolygon",
+            "geometrycollection",
+            "geomcollection",
+        ),
+        Kind.GEOMETRY,
+    ),
+}
+"""By ``DATA_TYPE`` of the information schema."""
+
+_PLAIN_CHARSETS: Final = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
+
+
+def column_type(
+    *, data_type: str, declared: str, charset: str, collation: str, is_mariadb: bool
+) -> ColumnType:
+    """What the catalogue's words mean. The charset ``binary`` makes bytes of every text."""
+    kind = _KINDS.get(data_type, Kind.OTHER)
+    if kind is Kind.TEXT and charset in ("", "binary"):
+        kind = Kind.BYTES
+    if declared.lower().startswith(("tinyint(1)", "bit(1)")):
+        kind = Kind.FLAG
+    return ColumnType(
+        kind=kind,
+        is_plain=charset in _PLAIN_CHARSETS,
+        is_sensitive=collation.endswith(("_bin", "_cs")),
+        is_native_json=kind is Kind.JSON and not is_mariadb,
+        is_padded="zerofill" in declared.lower() or data_type == "year",
+    )
+
+
+def bytes_literal(value: bytes) -> str:
+    """Digits alone: no setting of the session changes how they are read."""
+    return f"X'{value.hex()}'"
+
+
+def text_literal(text: str) -> str:
+    """A text in UTF-8, of the weakest collation; raise UnicodeEncodeError for half characters."""
+    return f"_utf8mb4 {bytes_literal(text.encode())}"
+
+
+_NULL: Final = bytes_literal(b"null")
+_QUOTE: Final = bytes_literal(b'"')
+
+
+def _quoted(text: str) -> str:
+    """For texts without anything to escape."""
+    return f"CONCAT({_QUOTE}, {text}, {_QUOTE})"
+
+
+def _string(text: str) -> str:
+    """A JSON string of characters.
+
+    Not by ``REPLACE``: that moves the rest of a text for each of its quotes, cannot be interrupted
+    while it does, and a text of megabytes would take hours.
+    """
+    return f"CAST(JSON_QUOTE({text}) AS BINARY)"
+
+
+def _utf8(column: str, *, is_plain: bool) -> str:
+    return column if is_plain else f"CONVERT({column} USING utf8mb4)"
+
+
+_SAFE_BIGINT: Final = (
+    f"IF({{0}} BETWEEN -9007199254740992 AND 9007199254740992, CONCAT({{0}}), {_quoted('{0}')})"
+)
+
+_CALENDAR: Final = "(YEAR({0}) > 0 AND FROM_DAYS(TO_DAYS({0})) <=> DATE({0}))"
+"""What a calendar holds. Zero dates have no days, and 30 February is 2 March."""
+
+_BASE64: Final = _quoted("TO_BASE64({0})")
+"""With its line breaks: the reader of the rows takes them out."""
+
+
+def _moment(zone: str) -> str:
+    """Without zeros at the end of its fraction; what is no date as it is."""
+    text = "REPLACE({0}, ' ', 'T')"
+    trimmed = f"IF(MICROSECOND({{0}}) = 0, LEFT({text}, 19), TRIM(TRAILING '0' FROM {text}))"
+    return f"IF({_CALENDAR}, CONCAT({_QUOTE}, {trimmed}, '{zone}', {_QUOTE}), {_quoted('{0}')})"
+
+
+def _float() -> str:
+    """The fewest digits that give the same 32 bits: the server's own text has six at most.
+
+    A text is right when it is nearer than half of the distance to the next float; below a power of
+    two that distance is half as long.
+    """
+    wide, size = "({0} + 0e0)", "LOG2(ABS({0}))"
+    reach = f"POW(2, FLOOR({size}) - 24 - ({size} = FLOOR({size})))"
+    # rounding a large number to tens leaves more digits than its own text has
+    candidates = ["CONCAT({0})"]
+    candidates += [
+        f"ROUND({wide}, {digits - 1} - FLOOR(LOG10(ABS({{0}}))))" for digits in (6, 7, 8, 9)
+    ]
+    cases = [
+        f"WHEN ABS({each} + 0e0 - {wide}) < {reach} THEN CONCAT({each})" for each in candidates
+    ]
+    return f"CASE {' '.join(cases)} ELSE CONCAT({wide}) END"
+
+
+class Renderer:
+    """Expressions for one job's options."""
+
+    def __init__(self, options: JobOptions) -> None:
+        natural = options.values == "natural"
+        big = _SAFE_BIGINT if options.bigint == "string" else "{0}"
+        exact = "{0}" if options.decimals == "number" else _quoted("{0}")
+        day = f"IF({_CALENDAR}, CONCAT({_QUOTE}, {{0}}, 'T00:00:00Z', {_QUOTE}), {_quoted('{0}')})"
+        self._by_kind: dict[Kind, str] = {
+            Kind.INTEGER: "{0}",
+            Kind.FLAG: "CAST({0} AS SIGNED)",
+            Kind.BIGINT: big,
+            Kind.BITS: big.replace("{0}", "CAST({0} AS UNSIGNED)"),
+            Kind.DECIMAL: exact,
+            Kind.FLOAT: _float(),
+            Kind.DOUBLE: "{0}",
+            Kind.BYTES: _BASE64,
+            Kind.DATE: _quoted("{0}") if natural else day,
+            Kind.DATETIME: _moment("" if natural else "Z"),
+            Kind.TIMESTAMP: _moment("Z"),
+            Kind.CLOCK: _quoted("{0}"),
+            Kind.UUID: _quoted("{0}"),
+            Kind.GEOMETRY: _BASE64,
+            Kind.OTHER: _string("CONVERT(CONCAT({0}) USING utf8mb4)"),
+        }
+
+    def json_text(self, column: str, of: ColumnType) -> str:
+        """The column as JSON text, ``null`` for NULL."""
+        return f"IF({column} IS NULL, {_NULL}, {self._value(column, of)})"
+
+    def _value(self, column: str, of: ColumnType) -> str:
+        text = _utf8(column, is_plain=of.is_plain and of.kind is not Kind.NAMED)
+        if of.kind in (Kind.TEXT, Kind.NAMED):
+            return _string(text)
+        if of.kind is Kind.JSON:
+            if of.is_native_json:
+                return f"CAST(CONVERT({column} USING utf8mb4) AS BINARY)"
+            # the check can be switched off when rows are written: what is no JSON is a text
+            return f"IFNULL(CAST(JSON_COMPACT({column}) AS BINARY), {_string(text)})"
+        if of.is_padded:
+            # as a number it has no zeros before it; a float would be widened
+            column = f"({column} + 0)" if of.kind is not Kind.FLOAT else f"ABS({column})"
+        return self._by_kind[of.kind].replace("{0}", column)
