@@ -1,9 +1,15 @@
-"""Certificates and keys of connections: PEM texts, which never become files with a name."""
+"""Certificates and keys of connections: PEM texts, in files for as long as a driver reads them."""
 
 import base64
 import binascii
 import os
 import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fetcher_engine import SourceFailure, Stage
 
 
 def pem_text(text: str) -> str:
@@ -17,6 +23,24 @@ def pem_text(text: str) -> str:
     if "-----BEGIN " in decoded:
         return decoded
     raise ValueError("no PEM")
+
+
+def pem_bytes(text: str) -> bytes:
+    """As :func:`pem_text`; raise SourceFailure ``tls``."""
+    try:
+        return pem_text(text).encode()
+    except ValueError:
+        pass
+    raise SourceFailure(Stage.TLS, "tls")
+
+
+@contextmanager
+def private_folder() -> Iterator[Path]:
+    """For drivers that take nothing but paths: in memory where there is some, gone at the end."""
+    in_memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it, mode 0700
+    parent = str(in_memory) if in_memory.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="fetcher-tls-", dir=parent) as folder:
+        yield Path(folder)
 
 
 def load_identity(context: ssl.SSLContext, *, cert: str, key: str) -> None:

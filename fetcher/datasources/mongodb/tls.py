@@ -3,15 +3,13 @@
 Certificates come as text and lie in files, readable by us alone, only while a client is made.
 """
 
-import base64
-import binascii
 import ssl
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from fetcher.datasources.pem import pem_bytes, private_folder
 from fetcher.domain.connections import TlsSettings
 from fetcher_engine import SourceFailure, Stage
 
@@ -36,11 +34,11 @@ def tls_options(tls: TlsSettings | None) -> Iterator[dict[str, Any]]:
     options: dict[str, Any] = {"tls": True}
     if mode == _INSECURE:
         options["tlsInsecure"] = True
-    with _private_folder() as folder:
+    with private_folder() as folder:
         if tls.ca and mode in _VERIFYING:
-            options["tlsCAFile"] = _written(folder / "ca.pem", _pem(tls.ca))
+            options["tlsCAFile"] = _written(folder / "ca.pem", pem_bytes(tls.ca))
         if tls.cert:
-            both = _pem(tls.cert) + b"\n" + _pem(tls.key)
+            both = pem_bytes(tls.cert) + b"\n" + pem_bytes(tls.key)
             options["tlsCertificateKeyFile"] = _written(folder / "client.pem", both)
         yield options
 
@@ -61,28 +59,7 @@ def named_socket(name: str) -> type[ssl.SSLSocket]:
     return NamedSocket
 
 
-@contextmanager
-def _private_folder() -> Iterator[Path]:
-    in_memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it, mode 0700
-    parent = str(in_memory) if in_memory.is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="fetcher-tls-", dir=parent) as folder:
-        yield Path(folder)
-
-
 def _written(path: Path, data: bytes) -> str:
     path.touch(mode=0o600)
     path.write_bytes(data)
     return str(path)
-
-
-def _pem(text: str) -> bytes:
-    """PEM text as it is, or the base64 of one."""
-    if "-----BEGIN " in text:
-        return text.encode()
-    try:
-        decoded = base64.b64decode(text, validate=True)
-    except binascii.Error:
-        decoded = b""
-    if b"-----BEGIN " not in decoded:
-        raise SourceFailure(Stage.TLS, "tls")
-    return decoded

@@ -3,15 +3,13 @@
 Certificates come as text and lie in files, readable by us alone, only while a connection is made.
 """
 
-import base64
-import binascii
 import ssl
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from fetcher.datasources.pem import pem_bytes, private_folder
 from fetcher.domain.connections import TlsSettings
 from fetcher_engine import SourceFailure, Stage
 
@@ -53,7 +51,7 @@ def tls_keywords(tls: TlsSettings | None) -> Iterator[dict[str, str]]:
         return
     if keywords["sslmode"] in _VERIFYING and not tls.ca:
         keywords["sslrootcert"] = _system_bundle()
-    with _private_folder() as folder:
+    with private_folder() as folder:
         for keyword, text in (
             # libpq checks in every mode that has a CA, and ``prefer`` then goes on without TLS
             ("sslrootcert", tls.ca if keywords["sslmode"] in _CHECKING else ""),
@@ -63,30 +61,9 @@ def tls_keywords(tls: TlsSettings | None) -> Iterator[dict[str, str]]:
             if text:
                 path = folder / keyword
                 path.touch(mode=0o600)
-                path.write_bytes(_pem(text))
+                path.write_bytes(pem_bytes(text))
                 keywords[keyword] = str(path)
         yield keywords
-
-
-@contextmanager
-def _private_folder() -> Iterator[Path]:
-    in_memory = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it, mode 0700
-    parent = str(in_memory) if in_memory.is_dir() else None
-    with tempfile.TemporaryDirectory(prefix="fetcher-tls-", dir=parent) as folder:
-        yield Path(folder)
-
-
-def _pem(text: str) -> bytes:
-    """PEM text as it is, or the base64 of one."""
-    if "-----BEGIN " in text:
-        return text.encode()
-    try:
-        decoded = base64.b64decode(text, validate=True)
-    except binascii.Error:
-        decoded = b""
-    if b"-----BEGIN " not in decoded:
-        raise SourceFailure(Stage.TLS, "tls")
-    return decoded
 
 
 def _system_bundle() -> str:
