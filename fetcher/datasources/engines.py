@@ -3,9 +3,11 @@
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+import trio
+
 from fetcher.concurrency import TrioConcurrency
 from fetcher.datasources.records import ResolvedConnectionStore
-from fetcher.datasources.registry import SourceRegistry
+from fetcher.datasources.registry import SourceRegistry, load_connectors
 from fetcher.datasources.row_encoding import OrjsonRowEncoding
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
@@ -48,4 +50,5 @@ async def open_source_engines(
     settings: SourceSettings, *, spool: Spool | None = None
 ) -> AsyncIterator[RequestEngines]:
     """Nothing is opened before a source is used, and each session ends with its operation."""
+    await trio.to_thread.run_sync(load_connectors)
     yield RequestEngines(settings, spool=spool)

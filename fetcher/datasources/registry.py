@@ -1,8 +1,7 @@
 """Which data source types there are, and how their connectors are built (spec engine 5.1, 17.7).
 
-Bound to one request: the options and the tables that were asked for. A type's modules, and with
-them its driver, are imported when the first of its connections is used: each driver is an optional
-extra of the package.
+Bound to one request: the options and the tables that were asked for. A type whose driver is not
+installed has connectors that say so: each driver is an optional extra of the package.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +25,13 @@ _FACTORIES: Final[Mapping[str, str]] = {
     SourceType.ORACLE: "oracle.factory:OracleFactory",
     SourceType.SQLITE: "sqlite.factory:SqliteFactory",
 }
-"""By type, where in this package its factory is. A type that is not here has no connector yet."""
+"""By type, where in this package its factory is."""
+
+
+def load_connectors() -> None:
+    """Import every connector and its driver. Blocking: a first job should not wait for that."""
+    for place in _FACTORIES.values():
+        _imported(place)
 
 
 class SourceRegistry:
@@ -60,5 +65,7 @@ def _imported(place: str) -> MakeFactory:
     module, _, name = place.partition(":")
     try:
         return cast("MakeFactory", getattr(import_module(f"fetcher.datasources.{module}"), name))
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").startswith("fetcher."):
+            raise
         return MissingDriverFactory

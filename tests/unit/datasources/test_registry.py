@@ -21,7 +21,7 @@ from fetcher.api.path_ids import connection_id
 from fetcher.commands.run_job import TENANT as TENANT_OF_JOBS
 from fetcher.datasources.engines import RequestEngines, SourceSettings
 from fetcher.datasources.records import ResolvedConnectionStore, descriptor_of, record_of
-from fetcher.datasources.registry import SourceRegistry
+from fetcher.datasources.registry import SourceRegistry, load_connectors
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope
 from fetcher.datasources.sqlite.database import SqliteDatabase
@@ -370,7 +370,10 @@ async def test_the_tenant_is_that_of_each_call() -> None:
 async def test_type_whose_driver_is_not_installed_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "fetcher.datasources.postgresql.factory", None)
+    for module in [name for name in sys.modules if "datasources.postgresql" in name]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    load_connectors()
     factory = a_registry().connector(SourceType.POSTGRESQL)
     assert factory is not None
     connector = factory.build(descriptor_of(a_connection()))
