@@ -111,7 +111,10 @@ class Catalogue:
     async def _read(self, only: Sequence[str] | None) -> dict[str, Table]:
         scope = ""
         if only is not None:
-            scope = f" AND TABLE_NAME IN ({', '.join(map(text_literal, only))})"
+            # the server's look-up by name takes one of those that differ in case alone
+            alike = len({name.casefold() for name in only}) < len(only)
+            place = "CAST(TABLE_NAME AS BINARY)" if alike else "TABLE_NAME"
+            scope = f" AND {place} IN ({', '.join(map(text_literal, only))})"
         statements = [
             self._tables + scope,
             _COLUMNS.format(scope=scope),

@@ -112,7 +112,7 @@ def running_server(
         port: int = probe.getsockname()[1]
     init = folder / "init.sql"
     init.write_text(
-        f"CREATE USER {ADMIN}@'%'; GRANT ALL ON *.* TO {ADMIN}@'%' WITH GRANT OPTION;\n",
+        f"CREATE USER {ADMIN}@'%';\nGRANT ALL ON *.* TO {ADMIN}@'%' WITH GRANT OPTION;\n",
         encoding="utf-8",
     )
     process = subprocess.Popen(

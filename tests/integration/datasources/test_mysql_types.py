@@ -221,7 +221,8 @@ async def test_every_float_comes_back_as_the_same_float(database: SqlAddress) ->
     run_sql(
         database,
         "CREATE TABLE t (id int PRIMARY KEY, f float)",
-        "INSERT INTO t SELECT seq, (rand(seq) - 0.5) * pow(10, cast(seq % 70 AS signed) - 35) FROM seq_1_to_5000",
+        "INSERT INTO t SELECT seq, (rand(seq) - 0.5) * pow(10, cast(seq % 70 AS signed) - 35)"
+        " FROM seq_1_to_5000",
         "INSERT INTO t SELECT 5000 + seq, pow(2, cast(seq AS signed) - 60) FROM seq_1_to_120",
         "CREATE TABLE copy (id int PRIMARY KEY, f float)",
     )
