@@ -1,7 +1,7 @@
 """The driver's connection: everything of PyMySQL that this source uses, public or not, is here.
 
 PyMySQL logs in, sends statements and reads short results. The rows of an extraction are cut out of
-the socket's bytes here (decision 023): a row is a packet with one text, and nothing is made of it
+the socket's bytes here (decision 024): a row is a packet with one text, and nothing is made of it
 but that text. All of it blocks.
 """
 
