@@ -1,8 +1,9 @@
 """``make bench``: every figure as a JSON line, beside its peer from the same run."""
 
-from benchmarks import encoder, mongodb, postgresql
+from benchmarks import encoder, mongodb, mysql, postgresql
 
 if __name__ == "__main__":
     encoder.main()
     mongodb.main()
     postgresql.main()
+    mysql.main()

@@ -1,0 +1,163 @@
+"""One measurement in a process of its own: ``python -m benchmarks.mysql_measures NAME``.
+
+Prints one JSON object: rows, seconds, CPU seconds of this process, peak memory and what it was
+before the work began.
+"""
+
+import hashlib
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pymysql  # type: ignore[import-untyped] # its stubs are no dependency
+import trio
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from benchmarks.mysql_table import COLUMNS, DATABASE, TABLE, WIDE_DATABASE, server
+from fetcher.adapters.local.object_folder import open_object_folder
+from fetcher.crypto.sealer import ResultSealer
+from fetcher.datasources.engines import SourceSettings, open_source_engines
+from fetcher.datasources.records import descriptor_of
+from fetcher.datasources.registry import SourceRegistry
+from fetcher.datasources.sessions import SessionLimits
+from fetcher.datasources.source_settings import RequestScope
+from fetcher.domain.connections import Connection, SourceType
+from fetcher.domain.ids import new_connection_id
+from fetcher.domain.jobs import JobOptions
+from fetcher_engine import EncodedBatch, ExtractionRequest, Limits, StreamRequest, TenantContext
+
+TENANT: Final = TenantContext.new("default")
+KEY: Final = bytes(range(32))
+LIMIT_BYTES: Final = 2 * 1024**3
+
+
+def connection(database: str = DATABASE) -> Connection:
+    address = server()
+    now = datetime.now(UTC)
+    return Connection(
+        id=new_connection_id(),
+        config_name="src",
+        type=SourceType.MYSQL,
+        host=address["host"],
+        port=address["port"],
+        database_name=database,
+        username=address["user"],
+        password_encrypted=address["password"],
+        encryption_key_version="1",
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def settings() -> SourceSettings:
+    return SourceSettings(
+        reveal=lambda record: record.password_encrypted,
+        limits=Limits(max_result_bytes=LIMIT_BYTES).merged_over_defaults(),
+    )
+
+
+async def measure_connector() -> int:
+    """The connector alone: its batches are counted and dropped."""
+    record = connection()
+    scope = RequestScope(options=JobOptions(), requested={"src": {TABLE: COLUMNS}})
+    factory = SourceRegistry(settings(), SessionLimits(), scope).connector(record.type)
+    assert factory is not None
+    connector = factory.build(descriptor_of(record))
+    rows = 0
+    try:
+        await connector.test_connection()
+        request = StreamRequest(config_name="src", tables={TABLE: COLUMNS})
+        stream = await connector.open_stream(request)
+        while (batch := await stream.next_batch()) is not None:
+            rows += batch.row_count if isinstance(batch, EncodedBatch) else len(batch.rows)
+    finally:
+        await connector.close()
+    return rows
+
+
+async def measure_folder() -> int:
+    """A job's whole way: connector, Engine, seal, store; as a worker goes it."""
+    with tempfile.TemporaryDirectory(prefix="fetcher-bench-") as folder:
+        async with (
+            open_source_engines(settings()) as engines,
+            open_object_folder(Path(folder) / "objects") as store,
+        ):
+            wanted = {"src": {TABLE: COLUMNS}}
+            engine = engines.engine_for([connection()], JobOptions(), wanted)
+            plan = await engine.plan_extraction(TENANT, ExtractionRequest(mapped_fields=wanted))
+            sealer = ResultSealer(storage_key=KEY, hmac_key=KEY)
+            async with store.upload("external-data/bench.json") as upload:
+
+                async def write(chunk: bytes | memoryview) -> None:
+                    await upload.write(sealer.feed(chunk))
+
+                summary = await engine.stream_extraction(plan, write)
+                await upload.write(sealer.finish())
+                await upload.complete()
+            return summary.row_count
+
+
+async def measure_schema() -> int:
+    """A database of 5 000 tables discovered through the Engine; rows are tables here."""
+    async with open_source_engines(settings()) as engines:
+        engine = engines.engine_for([connection(WIDE_DATABASE)], JobOptions())
+        return len((await engine.discover_schema(TENANT, "src")).tables)
+
+
+async def measure_usual() -> int:
+    """How such a thing is usually written: rows as dictionaries, one text, one ciphertext."""
+    return await trio.to_thread.run_sync(_usual)
+
+
+def _usual() -> int:
+    dictionaries = pymysql.cursors.DictCursor
+    with pymysql.connect(**server(), database=DATABASE, cursorclass=dictionaries) as database:
+        with database.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {TABLE}")
+            rows = cursor.fetchall()
+        text = json.dumps({"src": {TABLE: rows}}, default=str).encode()
+    digest = hashlib.sha256(text).hexdigest()
+    sealed = AESGCM(KEY).encrypt(os.urandom(12), text, None)
+    with tempfile.TemporaryDirectory(prefix="fetcher-bench-") as folder:
+        (Path(folder) / digest).write_bytes(sealed)
+    return len(rows)
+
+
+MEASURES: Final[dict[str, Callable[[], Awaitable[int]]]] = {
+    "connector": measure_connector,
+    "sealed_to_folder": measure_folder,
+    "schema": measure_schema,
+    "usual": measure_usual,
+}
+
+
+def main(name: str) -> None:
+    before = _peak_mib()
+    cpu = time.process_time()
+    started = time.perf_counter()
+    rows = trio.run(partial(MEASURES[name]))
+    seconds = time.perf_counter() - started
+    found = {
+        "rows": rows,
+        "seconds": round(seconds, 3),
+        "cpu_seconds": round(time.process_time() - cpu, 2),
+        "peak_mib": _peak_mib(),
+        "peak_before_mib": before,
+    }
+    print(json.dumps(found))
+
+
+def _peak_mib() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
