@@ -16,7 +16,13 @@ from fetcher.datasources.mysql.errors import (
 from fetcher.datasources.mysql.filters import NoSuchFilter, UnfitValue, predicate_sql
 from fetcher.datasources.mysql.names import identifier
 from fetcher.datasources.mysql.schema import Column, Table
-from fetcher.datasources.mysql.types import ColumnType, Renderer, bytes_literal, column_type
+from fetcher.datasources.mysql.types import (
+    ColumnType,
+    Kind,
+    Renderer,
+    bytes_literal,
+    column_type,
+)
 from fetcher.datasources.predicates import MalformedCondition, predicates_of
 from fetcher_engine import SourceFailure, Stage, encode_text
 
@@ -32,6 +38,8 @@ class TableQuery:
     fields: tuple[str, ...]
     statement: str = field(repr=False)
     filtered: tuple[str, ...]
+    unchecked_json: tuple[str, ...] = ()
+    """Columns that hold what the server takes for JSON and others do not, such as ``1.``."""
 
 
 def table_query(
@@ -52,6 +60,7 @@ def table_query(
     for one in sorted(filters):
         conditions += _conditions(name, columns[one], filters[one], is_mariadb=is_mariadb)
     read = [columns[one] for one in fields]
+    types = {column.name: _type(column, is_mariadb=is_mariadb) for column in read}
     row = _row(read, renderer, max_cell_bytes, is_mariadb=is_mariadb)
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     source = identifier(table.schema, table.name)
@@ -60,6 +69,9 @@ def table_query(
         fields=tuple(fields),
         statement=f"SELECT {row} FROM {source} AS t{where}",  # noqa: S608 - quoted names, digits
         filtered=tuple(sorted(filters)),
+        unchecked_json=tuple(
+            one for one, of in types.items() if of.kind is Kind.JSON and not of.is_native_json
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from fetcher.datasources.mysql.errors import (
     CELL_TOO_LARGE,
     INVALID_FILTER,
     INVALID_FILTER_VALUE,
+    INVALID_JSON,
     INVALID_TEXT,
     PROTOCOL,
     TIMEOUT,
@@ -76,6 +77,8 @@ class RowReader:
         if len(rows) < len(texts):
             raise self._failure(PROTOCOL)
         data = b",".join(rows)
+        if self._query.unchecked_json:
+            self._check_json(data, rows)
         if max(map(len, rows)) > self._max_cell_bytes:
             self._check_cells(rows)
         if not data.isascii():
@@ -92,6 +95,14 @@ class RowReader:
         for control, escape in _ESCAPES:
             data = data.replace(control, escape)
         return data
+
+    def _check_json(self, data: bytes, rows: Sequence[bytes]) -> None:
+        """MariaDB takes ``1.`` and ``"\\x"`` for JSON; the document must not."""
+        if _is_json(b"[" + data + b"]"):
+            return
+        if any(not row.startswith(MARKER) and not _is_json(row) for row in rows):
+            columns = self._query.unchecked_json
+            raise self._failure(INVALID_JSON, columns[0] if len(columns) == 1 else None)
 
     def _largest_cell(self, marker: bytes) -> str:
         sizes = [int(size) for size in marker[len(MARKER) :].split(b",")]
@@ -116,6 +127,24 @@ class RowReader:
 
     def _failure(self, reason: str, column: str | None = None) -> SourceFailure:
         return SourceFailure(Stage.ROWS, reason, table=self._query.name, column=column)
+
+
+def _is_json(data: bytes) -> bool:
+    """By RFC 8259 but for raw control characters, which are escaped later. Numbers of any size."""
+    try:
+        _STRICT.decode(data.decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _refuse(name: str) -> object:
+    raise ValueError(name)
+
+
+_STRICT: Final = json.JSONDecoder(
+    parse_int=str, parse_float=str, parse_constant=_refuse, strict=False
+)
 
 
 def _parsed(row: bytes) -> dict[str, object]:
