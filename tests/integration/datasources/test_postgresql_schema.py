@@ -226,8 +226,9 @@ async def test_schema_that_changed_after_planning_ends_the_job(
     assert found == ("schema", "schema changed", "runs")
 
 
-async def test_a_type_without_connector_here_is_not_found() -> None:
-    connection = a_connection(source_type=SourceType.ORACLE)
+async def test_a_type_without_a_connector_is_not_found() -> None:
+    # there is no folder for its files
+    connection = a_connection(source_type=SourceType.SQLITE)
     async with engines() as opened:
         engine = opened.engine_for([connection], JobOptions())
         with pytest.raises(EngineError) as caught:
