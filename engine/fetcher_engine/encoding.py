@@ -133,12 +133,12 @@ def _first_bad_column(row: Mapping[str, object]) -> tuple[str, str] | None:
     """Its name and what is wrong with it; None where the row itself or a name is broken."""
     try:
         values = [(name, row[name]) for name in sorted(row)]
-    except Exception:  # noqa: BLE001 - see RowEncoder._row
+    except Exception:  # noqa: BLE001 - a row may hold objects of any driver, which raise anything
         return None
     for name, value in values:
         try:
             encode_value(value).encode()
-        except Exception as error:  # noqa: BLE001 - see RowEncoder._row
+        except Exception as error:  # noqa: BLE001 - a row may hold objects of any driver, which raise anything
             return name, _reason(error)
     return None
 

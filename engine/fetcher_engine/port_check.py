@@ -28,7 +28,7 @@ def check_port(value: P | None, protocol: type, label: str) -> P | None:
     if value is None or _attribute(value, "__engine_absent__"):
         return None
     kind = type(value)  # `isinstance` would ask a proxy, which may stand for what is gone
-    if issubclass(kind, weakref.ReferenceType) and value() is None:  # type: ignore[operator]
+    if issubclass(kind, weakref.ReferenceType) and value() is None:  # type: ignore[operator]  # it is a reference
         return None
     methods = _methods_of(protocol)
     wrong = [name for name, method in methods.items() if not _fits(value, name, method)]
