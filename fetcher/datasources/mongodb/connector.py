@@ -9,22 +9,17 @@ import trio
 from pymongo.client_session import ClientSession
 from pymongo.errors import PyMongoError
 
-from fetcher.compat import SourceNames, prepared_snapshot
-from fetcher.datasources.mongodb.bson_json import BsonWriter
 from fetcher.datasources.mongodb.connect import PING_SECONDS, MongoSession, open_session
 from fetcher.datasources.mongodb.errors import (
     INVALID_SETTING,
-    SCHEMA_CHANGED,
     TIMEOUT,
     statement_failure,
 )
-from fetcher.datasources.mongodb.query import CollectionQuery, prepare_query
+from fetcher.datasources.mongodb.layout import Layout, Reading
 from fetcher.datasources.mongodb.rows import CollectionRows, SnapshotRefused
-from fetcher.datasources.mongodb.schema import Source, collection_names, read_tables, types_of
+from fetcher.datasources.mongodb.schema import Source
 from fetcher.datasources.sessions import SessionPlaces
 from fetcher.datasources.targets import Target
-from fetcher.domain.connections import SourceType
-from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EncodedBatch, SchemaSnapshot, SourceFailure, Stage, StreamRequest
 
 DISCOVERY_SECONDS: Final = 30.0
@@ -38,10 +33,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MongoSettings:
-    """What the operator decides. Seconds and bytes."""
+    """What the operator decides."""
 
     statement_seconds: float = 120.0
-    max_cell_bytes: int = 16 * 1024 * 1024
 
 
 class MongoStream:
@@ -113,23 +107,16 @@ class MongoConnector:
     def __init__(
         self,
         *,
-        config_name: str,
         target: Callable[[], Target],
         auth_source: str,
-        requested: Mapping[str, Sequence[str]] | None,
-        options: JobOptions,
+        layout: Layout,
         places: SessionPlaces,
         settings: MongoSettings,
     ) -> None:
-        """No I/O. ``target`` is asked when connecting: only then is the password revealed.
-
-        ``requested`` are the collections and fields as they were asked for.
-        """
-        self._config_name = config_name
+        """No I/O. ``target`` is asked when connecting: only then is the password revealed."""
         self._target = target
         self._auth_source = auth_source
-        self._requested = requested
-        self._options = options
+        self._layout = layout
         self._places = places
         self._settings = settings
         self._session: MongoSession | None = None
@@ -147,26 +134,19 @@ class MongoConnector:
         """The asked collections, else all; their fields by a sample of each."""
         await self._open()
         with trio.move_on_after(DISCOVERY_SECONDS):
-            tables = await self._ask(
-                Stage.SCHEMA, lambda: read_tables(self._database(), self._requested)
-            )
-            return prepared_snapshot(
-                SchemaSnapshot(self._config_name, tuple(tables)),
-                config_name=self._config_name,
-                source=SourceNames(SourceType.MONGODB),
-                filter_system=True,
-                normalize=False,
-            )
+            return await self._ask(Stage.SCHEMA, lambda: self._layout.snapshot(self._database()))
         raise SourceFailure(Stage.SCHEMA, TIMEOUT)
 
     async def open_stream(self, request: StreamRequest) -> MongoStream:
         """Look the collections up again, and learn what the filtered fields hold."""
         session = await self._open()
         with trio.move_on_after(DISCOVERY_SECONDS):
-            queries = await self._ask(Stage.SCHEMA, lambda: self._queries(request))
+            found = await self._ask(
+                Stage.SCHEMA, lambda: self._layout.readings(self._database(), request)
+            )
             reading = await self._ask(Stage.SESSION, lambda: self._reading_session(session))
             return MongoStream(
-                session, reading, [self._opener(each, request.max_batch_bytes) for each in queries]
+                session, reading, [self._opener(each, request.max_batch_bytes) for each in found]
             )
         raise SourceFailure(Stage.SCHEMA, TIMEOUT)
 
@@ -181,41 +161,18 @@ class MongoConnector:
                 self._has_place = False
                 self._places.give_back(self)
 
-    def _queries(self, request: StreamRequest) -> list[CollectionQuery]:
-        database = self._database()
-        there = set(collection_names(database))
-        queries = []
-        for name, fields in request.tables.items():
-            if name not in there:
-                raise SourceFailure(Stage.SCHEMA, SCHEMA_CHANGED, table=name)
-            filters = request.filters.get(name, {})
-            queries.append(
-                prepare_query(
-                    name=name,
-                    fields=() if self._is_whole(name) else fields,
-                    filters=filters,
-                    types=types_of(database, name, filters),
-                )
-            )
-        return queries
-
-    def _is_whole(self, name: str) -> bool:
-        """All fields are all there are, not only those of a sample."""
-        return self._requested is not None and set(self._requested.get(name, ())) == {"*"}
-
     def _reading_session(self, session: MongoSession) -> ClientSession | None:
         if "logicalSessionTimeoutMinutes" not in session.hello:
             return None
         return session.client.start_session(snapshot=session.offers_snapshots)
 
     def _opener(
-        self, query: CollectionQuery, chunk_bytes: int
+        self, found: Reading, chunk_bytes: int
     ) -> Callable[[ClientSession | None], CollectionRows]:
-        writer = BsonWriter(self._options, max_cell_bytes=self._settings.max_cell_bytes)
         return lambda reading: CollectionRows(
             self._database(),
-            query,
-            writer,
+            found.query,
+            found.writer,
             session=reading,
             statement_seconds=self._settings.statement_seconds,
             chunk_bytes=chunk_bytes,

@@ -1,6 +1,8 @@
 """Builds MongoDB connectors for one request."""
 
+from fetcher.datasources.mongodb.bson_json import BsonWriter
 from fetcher.datasources.mongodb.connector import MongoConnector, MongoSettings, auth_source_of
+from fetcher.datasources.mongodb.layout import OwnCollections
 from fetcher.datasources.records import record_of, target_of
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
@@ -25,18 +27,19 @@ class MongodbFactory:
         record = record_of(descriptor)
         requested = self._scope.requested
         return MongoConnector(
-            config_name=record.config_name,
             target=lambda: target_of(record, self._settings),
             auth_source=auth_source_of(
                 record.metadata,
                 database=record.database_name,
                 is_internal=not record.encryption_key_version,
             ),
-            requested=None if requested is None else requested.get(record.config_name),
-            options=self._scope.options,
-            places=self._sessions.places(record.id, most=MAX_SESSIONS),
-            settings=MongoSettings(
-                statement_seconds=self._settings.query_timeout_seconds,
-                max_cell_bytes=self._settings.max_cell_bytes,
+            layout=OwnCollections(
+                config_name=record.config_name,
+                requested=None if requested is None else requested.get(record.config_name),
+                new_writer=lambda: BsonWriter(
+                    self._scope.options, max_cell_bytes=self._settings.max_cell_bytes
+                ),
             ),
+            places=self._sessions.places(record.id, most=MAX_SESSIONS),
+            settings=MongoSettings(statement_seconds=self._settings.query_timeout_seconds),
         )

@@ -17,9 +17,10 @@ from fetcher_engine import SourceFailure, Stage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionQuery:
-    """``projection`` is None for whole documents."""
+    """``projection`` is None for whole documents; ``name`` is what the rows are called."""
 
     name: str
+    collection: str
     condition: Mapping[str, Any] = field(repr=False)
     projection: Mapping[str, int] | None
 
@@ -38,6 +39,7 @@ def prepare_query(
             raise SourceFailure(Stage.QUERY, UNSUPPORTED_NAME, table=name, column=each)
     return CollectionQuery(
         name=name,
+        collection=name,
         condition=_condition(name, filters, types),
         projection=projection_of(fields) if fields else None,
     )

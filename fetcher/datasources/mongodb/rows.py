@@ -10,7 +10,7 @@ from pymongo.client_session import ClientSession
 from pymongo.cursor import RawBatchCursor
 from pymongo.errors import OperationFailure, PyMongoError
 
-from fetcher.datasources.mongodb.bson_json import BsonWriter, CellTooLarge, document_starts
+from fetcher.datasources.mongodb.bson_json import CellTooLarge, document_starts
 from fetcher.datasources.mongodb.bson_walk import InvalidText, MalformedBson
 from fetcher.datasources.mongodb.errors import (
     CELL_TOO_LARGE,
@@ -20,6 +20,7 @@ from fetcher.datasources.mongodb.errors import (
     SNAPSHOT_REFUSED_CODES,
     statement_failure,
 )
+from fetcher.datasources.mongodb.layout import RowWriter
 from fetcher.datasources.mongodb.query import CollectionQuery
 from fetcher.datasources.mongodb.schema import Source
 from fetcher_engine import EncodedBatch, SourceFailure, Stage
@@ -44,7 +45,7 @@ class CollectionRows:
         self,
         database: Source,
         query: CollectionQuery,
-        writer: BsonWriter,
+        writer: RowWriter,
         *,
         session: ClientSession | None,
         statement_seconds: float,
@@ -58,7 +59,7 @@ class CollectionRows:
         self._starts: Sequence[int] = ()
         self._next = 0
         self._ended = False
-        self._cursor: _Cursor = database[query.name].find_raw_batches(
+        self._cursor: _Cursor = database[query.collection].find_raw_batches(
             query.condition,
             query.projection,
             session=session,

@@ -65,6 +65,11 @@ def _table(database: Source, name: str, wanted: Sequence[str]) -> TableSnapshot:
         if not is_forbidden(error):
             raise
         return TableSnapshot(name, ())
+    return table_of(name, inferred, sampled)
+
+
+def table_of(name: str, inferred: Inferred, sampled: int) -> TableSnapshot:
+    """What ``sampled`` documents tell of a table."""
     # every document has one, also of an empty collection
     inferred.types.setdefault("_id", set())
     # beyond the top level a field is a path, which is no column of its own
@@ -147,8 +152,9 @@ def types_of(database: Source, name: str, fields: Iterable[str]) -> Mapping[str,
         if not inferred.types.get(field):
             there = {field: {"$exists": True, "$ne": None}}
             inferred.look_at(collection.find(there, max_time_ms=PROBE_MS, limit=_FEW))
-    return {field: _comparable(inferred.types.get(field, set())) for field in wanted}
+    return {field: comparable(inferred.types.get(field, set())) for field in wanted}
 
 
-def _comparable(types: set[str]) -> frozenset[str]:
+def comparable(types: set[str]) -> frozenset[str]:
+    """Empty where a filter's values may be of any type."""
     return frozenset() if types & {UNKNOWN, "array"} else frozenset(types - {"object"})

@@ -48,7 +48,7 @@ class ASource:
 def some_rows(cursor: ACursor, *, chunk_bytes: int = 1 << 20) -> CollectionRows:
     return CollectionRows(
         cast("Source", ASource(cursor)),
-        CollectionQuery(name="t", condition={}, projection=None),
+        CollectionQuery(name="t", collection="t", condition={}, projection=None),
         BsonWriter(JobOptions(), max_cell_bytes=1 << 24),
         session=None,
         statement_seconds=1,
