@@ -11,6 +11,17 @@ from fetcher_engine import Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadSettings:
+    """How a source is read once it is connected. Seconds and bytes."""
+
+    statement_seconds: float = 120.0
+    lock_seconds: float = 30.0
+    max_cell_bytes: int = 16 * 1024 * 1024
+    include_views: bool = False
+    """Whether views, foreign tables and the like are sources beside tables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSettings:
     """What the operator decides about sources. ``reveal`` gives a record's plain password.
 
@@ -23,12 +34,20 @@ class SourceSettings:
     sqlite_folder: Path | None = None
     judge: Judge | None = None
     include_views: bool = False
-    """Whether views, foreign tables and the like are sources beside tables."""
     sqlserver_trusts_all: bool = False
     """Whether mode ``true`` of SQL Server without a CA verifies nothing, as the reference does."""
     max_cell_bytes: int = 16 * 1024 * 1024
     lock_timeout_seconds: float = 30.0
     query_timeout_seconds: float = 120.0
+
+    @property
+    def reading(self) -> ReadSettings:
+        return ReadSettings(
+            statement_seconds=self.query_timeout_seconds,
+            lock_seconds=self.lock_timeout_seconds,
+            max_cell_bytes=self.max_cell_bytes,
+            include_views=self.include_views,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,6 @@ from fetcher_engine import SourceFailure, Stage
 
 TOTAL_SECONDS: Final = 10.0
 PHASE_SECONDS: Final = 5.0
-PING_SECONDS: Final = 5.0
 CLOSE_SECONDS: Final = 2.0
 
 _THREADS: Final = trio.CapacityLimiter(32)
@@ -42,6 +41,8 @@ class MongoSession:
         self._is_closed = False
         self.client = watched.client
         self.hello = hello
+        self.last_words: Callable[[], None] | None = None
+        """What is still to be said to the server before the end; it blocks."""
 
     @property
     def offers_snapshots(self) -> bool:
@@ -53,13 +54,13 @@ class MongoSession:
         """What ``work`` returns or raises, in a thread. Cancelled, its sockets are given up."""
         return await self._thread.run(work)
 
-    async def close(self, before: Callable[[], None] | None = None) -> None:
-        """Shielded, 2 seconds for what ``before`` still says to the server. Never raises."""
+    async def close(self) -> None:
+        """Shielded, 2 seconds for what there still is to say to the server. Never raises."""
         if self._is_closed:
             return
         self._is_closed = True
         with trio.CancelScope(shield=True):
-            await _closed(self._watched, before)
+            await _closed(self._watched, self.last_words)
 
 
 async def open_session(target: Target, *, auth_source: str) -> MongoSession:

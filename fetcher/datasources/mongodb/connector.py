@@ -1,15 +1,14 @@
 """MongoDB as a source of the Engine: one session, one snapshot where the server offers it."""
 
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import trio
 from pymongo.client_session import ClientSession
 from pymongo.errors import PyMongoError
 
-from fetcher.datasources.mongodb.connect import PING_SECONDS, MongoSession, open_session
+from fetcher.datasources.connecting import DISCOVERY_SECONDS
+from fetcher.datasources.mongodb.connect import MongoSession, open_session
 from fetcher.datasources.mongodb.errors import (
     INVALID_SETTING,
     TIMEOUT,
@@ -18,11 +17,10 @@ from fetcher.datasources.mongodb.errors import (
 from fetcher.datasources.mongodb.layout import Layout, Reading
 from fetcher.datasources.mongodb.rows import CollectionRows, SnapshotRefused
 from fetcher.datasources.mongodb.schema import Source
-from fetcher.datasources.sessions import SessionPlaces
+from fetcher.datasources.source_settings import ReadSettings
 from fetcher.datasources.targets import Target
 from fetcher_engine import EncodedBatch, SchemaSnapshot, SourceFailure, Stage, StreamRequest
 
-DISCOVERY_SECONDS: Final = 30.0
 NO_PROGRESS_SECONDS: Final = 60.0
 
 _NOT_IN_NAMES: Final = frozenset(' ./\\"$\0')
@@ -30,51 +28,22 @@ _NOT_IN_NAMES: Final = frozenset(' ./\\"$\0')
 
 T = TypeVar("T")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MongoSettings:
-    """What the operator decides."""
-
-    statement_seconds: float = 120.0
+MakeRows = Callable[[ClientSession | None], CollectionRows]
 
 
-class MongoStream:
-    """The rows of all asked collections, in the order of the request."""
+class MongoReading:
+    """What the readers of one stream share: the server's session, and what is being read in it."""
 
-    def __init__(
-        self,
-        session: MongoSession,
-        reading: ClientSession | None,
-        waiting: Sequence[Callable[[ClientSession | None], CollectionRows]],
-    ) -> None:
+    def __init__(self, session: MongoSession, snapshot: ClientSession | None) -> None:
         self._session = session
-        self._reading = reading
-        self._waiting = deque(waiting)
+        self._snapshot = snapshot
         self._rows: CollectionRows | None = None
         self._has_begun = False
+        session.last_words = self._stop
 
-    async def next_batch(self) -> EncodedBatch | None:
-        while True:
-            if self._rows is None:
-                if not self._waiting:
-                    return None
-                self._rows = await self._started(self._waiting.popleft())
-            batch = await self._run(self._rows.next_batch, self._rows)
-            if batch is not None:
-                return batch
-            self._rows = None
-
-    async def aclose(self) -> None:
-        """End the session, and what it still does on the server."""
-        is_unfinished = self._rows is not None
-        rows, self._rows = self._rows, None
-        self._waiting.clear()
-        await self._session.close(lambda: self._stop(rows) if is_unfinished else None)
-
-    async def _started(
-        self, make: Callable[[ClientSession | None], CollectionRows]
-    ) -> CollectionRows:
-        rows = self._rows = make(self._reading)
+    async def start(self, make: MakeRows) -> CollectionRows:
+        """Ask for the first documents; raise SourceFailure."""
+        rows = self._rows = make(self._snapshot)
         try:
             await self._run(rows.start, rows)
         except SnapshotRefused:
@@ -82,126 +51,123 @@ class MongoStream:
         else:
             self._has_begun = True
             return rows
-        if is_refused and (self._reading is None or self._has_begun):
+        if is_refused and (self._snapshot is None or self._has_begun):
             raise SourceFailure(Stage.QUERY, "unknown")
         # nothing was read yet: without a snapshot then, as on a server that has none
-        self._reading = None
-        return await self._started(make)
+        self._snapshot = None
+        return await self.start(make)
+
+    async def next_batch(self, rows: CollectionRows) -> EncodedBatch | None:
+        batch = await self._run(rows.next_batch, rows)
+        if batch is None:
+            self._rows = None
+        return batch
 
     async def _run(self, work: Callable[[], T], rows: CollectionRows) -> T:
         with trio.move_on_after(NO_PROGRESS_SECONDS):
             return await self._session.run(work)
         raise SourceFailure(rows.stage, TIMEOUT)
 
-    def _stop(self, rows: CollectionRows | None) -> None:
+    def _stop(self) -> None:
         """Whoever reads may stop its own session; no privilege is needed for that."""
-        if rows is not None:
-            rows.close()
-        if self._reading is not None:
-            self._session.client.admin.command({"killSessions": [self._reading.session_id]})
+        if self._rows is None:
+            return
+        self._rows.close()
+        if self._snapshot is not None:
+            self._session.client.admin.command({"killSessions": [self._snapshot.session_id]})
 
 
-class MongoConnector:
-    """One session, opened when it is first needed; for one operation and one task."""
+class CollectionReader:
+    """One collection of a stream."""
+
+    def __init__(self, reading: MongoReading, make: MakeRows) -> None:
+        self._reading = reading
+        self._make = make
+        self._rows: CollectionRows | None = None
+
+    async def start(self) -> None:
+        self._rows = await self._reading.start(self._make)
+
+    async def next_batch(self) -> EncodedBatch | None:
+        return await self._reading.next_batch(self._rows) if self._rows is not None else None
+
+
+class MongoSource:
+    """One database as one request reads it."""
 
     def __init__(
         self,
         *,
         target: Callable[[], Target],
+        database_name: str,
         auth_source: str,
         layout: Layout,
-        places: SessionPlaces,
-        settings: MongoSettings,
+        settings: ReadSettings,
     ) -> None:
         """No I/O. ``target`` is asked when connecting: only then is the password revealed."""
         self._target = target
+        self._database_name = database_name
         self._auth_source = auth_source
         self._layout = layout
-        self._places = places
         self._settings = settings
-        self._session: MongoSession | None = None
-        self._database_name = ""
-        self._has_place = False
 
-    async def test_connection(self) -> None:
-        session = await self._open()
-        with trio.move_on_after(PING_SECONDS):
-            await self._ask(Stage.SESSION, lambda: session.client.admin.command("ping"))
-            return
-        raise SourceFailure(Stage.SESSION, TIMEOUT)
+    async def open(self) -> MongoSession:
+        target = self._target()
+        if not self._database_name or _NOT_IN_NAMES & set(self._database_name):
+            raise SourceFailure(Stage.SESSION, INVALID_SETTING)
+        return await open_session(target, auth_source=self._auth_source)
 
-    async def discover_schema(self) -> SchemaSnapshot:
+    async def ping(self, session: MongoSession) -> None:
+        await _ask(session, Stage.SESSION, lambda: session.client.admin.command("ping"))
+
+    async def discover(self, session: MongoSession) -> SchemaSnapshot:
         """The asked collections, else all; their fields by a sample of each."""
-        await self._open()
-        with trio.move_on_after(DISCOVERY_SECONDS):
-            return await self._ask(Stage.SCHEMA, lambda: self._layout.snapshot(self._database()))
-        raise SourceFailure(Stage.SCHEMA, TIMEOUT)
+        database = self._database(session)
+        return await _ask(session, Stage.SCHEMA, lambda: self._layout.snapshot(database))
 
-    async def open_stream(self, request: StreamRequest) -> MongoStream:
+    async def readers(
+        self, session: MongoSession, request: StreamRequest
+    ) -> list[CollectionReader]:
         """Look the collections up again, and learn what the filtered fields hold."""
-        session = await self._open()
         with trio.move_on_after(DISCOVERY_SECONDS):
-            found = await self._ask(
-                Stage.SCHEMA, lambda: self._layout.readings(self._database(), request)
+            database = self._database(session)
+            found = await _ask(
+                session, Stage.SCHEMA, lambda: self._layout.readings(database, request)
             )
-            reading = await self._ask(Stage.SESSION, lambda: self._reading_session(session))
-            return MongoStream(
-                session, reading, [self._opener(each, request.max_batch_bytes) for each in found]
-            )
+            snapshot = await _ask(session, Stage.SESSION, lambda: _snapshot(session))
+            reading = MongoReading(session, snapshot)
+            return [
+                CollectionReader(reading, self._opener(database, each, request.max_batch_bytes))
+                for each in found
+            ]
         raise SourceFailure(Stage.SCHEMA, TIMEOUT)
 
-    async def close(self) -> None:
-        """Idempotent; never raises."""
-        try:
-            if self._session is not None:
-                await self._session.close()
-        finally:
-            self._session = None
-            if self._has_place:
-                self._has_place = False
-                self._places.give_back(self)
-
-    def _reading_session(self, session: MongoSession) -> ClientSession | None:
-        if "logicalSessionTimeoutMinutes" not in session.hello:
-            return None
-        return session.client.start_session(snapshot=session.offers_snapshots)
-
-    def _opener(
-        self, found: Reading, chunk_bytes: int
-    ) -> Callable[[ClientSession | None], CollectionRows]:
-        return lambda reading: CollectionRows(
-            self._database(),
+    def _opener(self, database: Source, found: Reading, chunk_bytes: int) -> MakeRows:
+        return lambda snapshot: CollectionRows(
+            database,
             found.query,
             found.writer,
-            session=reading,
+            session=snapshot,
             statement_seconds=self._settings.statement_seconds,
             chunk_bytes=chunk_bytes,
         )
 
-    def _database(self) -> Source:
-        if self._session is None:
-            raise SourceFailure(Stage.SESSION, "closed")
-        return self._session.client[self._database_name]
+    def _database(self, session: MongoSession) -> Source:
+        return session.client[self._database_name]
 
-    async def _ask(self, stage: Stage, work: Callable[[], T]) -> T:
-        if self._session is None:
-            raise SourceFailure(Stage.SESSION, "closed")
-        try:
-            return await self._session.run(work)
-        except (PyMongoError, OSError) as error:
-            failure = statement_failure(stage, error, table=None)
-        raise failure
 
-    async def _open(self) -> MongoSession:
-        if self._session is None:
-            await self._places.take(self)
-            self._has_place = True
-            target = self._target()
-            if not target.database or _NOT_IN_NAMES & set(target.database):
-                raise SourceFailure(Stage.SESSION, INVALID_SETTING)
-            self._database_name = target.database
-            self._session = await open_session(target, auth_source=self._auth_source)
-        return self._session
+async def _ask(session: MongoSession, stage: Stage, work: Callable[[], T]) -> T:
+    try:
+        return await session.run(work)
+    except (PyMongoError, OSError) as error:
+        failure = statement_failure(stage, error, table=None)
+    raise failure
+
+
+def _snapshot(session: MongoSession) -> ClientSession | None:
+    if "logicalSessionTimeoutMinutes" not in session.hello:
+        return None
+    return session.client.start_session(snapshot=session.offers_snapshots)
 
 
 def auth_source_of(metadata: Mapping[str, Any], *, database: str, is_internal: bool) -> str:

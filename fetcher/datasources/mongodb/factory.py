@@ -1,33 +1,24 @@
 """Builds MongoDB connectors for one request."""
 
+from fetcher.datasources.connecting import SourceFactory
 from fetcher.datasources.mongodb.bson_json import BsonWriter
-from fetcher.datasources.mongodb.connector import MongoConnector, MongoSettings, auth_source_of
+from fetcher.datasources.mongodb.connector import MongoSource, auth_source_of
 from fetcher.datasources.mongodb.layout import OwnCollections
-from fetcher.datasources.records import record_of, target_of
-from fetcher.datasources.sessions import SessionLimits
-from fetcher.datasources.source_settings import RequestScope, SourceSettings
-from fetcher_engine import ConnectionDescriptor, Connector
-
-MAX_SESSIONS = 100
+from fetcher.datasources.records import target_of
+from fetcher.domain.connections import Connection
 
 
-class MongodbFactory:
+class MongodbFactory(SourceFactory):
     """Documents have no columns: an empty list of fields is whole documents."""
 
     requires_fields = False
+    max_sessions = 100
 
-    def __init__(
-        self, settings: SourceSettings, sessions: SessionLimits, scope: RequestScope
-    ) -> None:
-        self._settings = settings
-        self._sessions = sessions
-        self._scope = scope
-
-    def build(self, descriptor: ConnectionDescriptor) -> Connector:
-        record = record_of(descriptor)
+    def _source(self, record: Connection) -> MongoSource:
         requested = self._scope.requested
-        return MongoConnector(
+        return MongoSource(
             target=lambda: target_of(record, self._settings),
+            database_name=record.database_name,
             auth_source=auth_source_of(
                 record.metadata,
                 database=record.database_name,
@@ -40,6 +31,5 @@ class MongodbFactory:
                     self._scope.options, max_cell_bytes=self._settings.max_cell_bytes
                 ),
             ),
-            places=self._sessions.places(record.id, most=MAX_SESSIONS),
-            settings=MongoSettings(statement_seconds=self._settings.query_timeout_seconds),
+            settings=self._settings.reading,
         )

@@ -1,12 +1,11 @@
 """SQLite as a source of the Engine: one read-only connection, one snapshot over all tables."""
 
 import sqlite3
-from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from fetcher.datasources.source_settings import ReadSettings
 from fetcher.datasources.sqlite.database import SqliteDatabase, SqliteFolder, failure_of
 from fetcher.datasources.sqlite.query import TableQuery, prepare_table
 from fetcher.datasources.sqlite.rendering import ValueRenderer
@@ -23,16 +22,6 @@ from fetcher_engine import (
 )
 
 BATCH_BYTES: Final = 256 * 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SqliteSettings:
-    """What the operator decides. Seconds and bytes."""
-
-    statement_seconds: float = 300.0
-    lock_seconds: float = 30.0
-    max_cell_bytes: int = 16 * 1024 * 1024
-    include_views: bool = False
 
 
 class SqliteRows:
@@ -93,28 +82,22 @@ class SqliteRows:
         return SourceFailure(Stage.ROWS, reason, table=self._query.name, column=column)
 
 
-class SqliteStream:
-    """The rows of all asked tables, in the order of the request."""
+class SqliteReader:
+    """One table being read, in the database's thread."""
 
-    def __init__(self, database: SqliteDatabase, tables: Sequence[SqliteRows]) -> None:
+    def __init__(self, database: SqliteDatabase, rows: SqliteRows) -> None:
         self._database = database
-        self._waiting = deque(tables)
+        self._rows = rows
+
+    async def start(self) -> None:
+        """The statement begins with the first batch."""
 
     async def next_batch(self) -> EncodedBatch | None:
-        while self._waiting:
-            batch = await self._database.run(self._waiting[0].next_batch, Stage.ROWS)
-            if batch is not None:
-                return batch
-            self._waiting.popleft()
-        return None
-
-    async def aclose(self) -> None:
-        self._waiting.clear()
-        await self._database.close()
+        return await self._database.run(self._rows.next_batch, Stage.ROWS)
 
 
-class SqliteConnector:
-    """Opened when it is first needed; for one operation and one task."""
+class SqliteSource:
+    """One file as one request reads it."""
 
     def __init__(
         self,
@@ -123,65 +106,53 @@ class SqliteConnector:
         database_name: str,
         folder: SqliteFolder,
         renderer: ValueRenderer,
-        settings: SqliteSettings,
+        settings: ReadSettings,
     ) -> None:
         self._config_name = config_name
         self._database_name = database_name
         self._folder = folder
         self._renderer = renderer
         self._settings = settings
-        self._database: SqliteDatabase | None = None
 
-    async def test_connection(self) -> None:
-        await self._open()
+    async def open(self) -> SqliteDatabase:
+        return await SqliteDatabase.open(
+            self._folder,
+            self._database_name,
+            statement_seconds=self._settings.statement_seconds,
+            max_cell_bytes=self._settings.max_cell_bytes,
+        )
 
-    async def discover_schema(self) -> SchemaSnapshot:
-        database = await self._open()
-        await database.begin(lock_seconds=self._settings.lock_seconds)
-        return snapshot_of(await self._columns(database), self._config_name)
+    async def ping(self, session: SqliteDatabase) -> None:
+        """Its settings are read from the file when it is opened."""
 
-    async def open_stream(self, request: StreamRequest) -> SqliteStream:
+    async def discover(self, session: SqliteDatabase) -> SchemaSnapshot:
+        await session.begin(lock_seconds=self._settings.lock_seconds)
+        return snapshot_of(await self._columns(session), self._config_name)
+
+    async def readers(self, session: SqliteDatabase, request: StreamRequest) -> list[SqliteReader]:
         """Begin the snapshot and look the tables up in it; raise ``schema changed``."""
-        database = await self._open()
-        await database.begin(lock_seconds=self._settings.lock_seconds)
-        found = await self._columns(database)
+        await session.begin(lock_seconds=self._settings.lock_seconds)
+        found = await self._columns(session)
         names = NameIndex(found, ignores_case=True)
-        tables = []
+        readers = []
         for name, fields in request.tables.items():
             filters = request.filters.get(name, {})
             table = _only(names, name)
             columns = {column.name: column for column in found.get(table, ())}
             if not columns or {*fields, *filters} - set(columns):
                 raise SourceFailure(Stage.SCHEMA, "schema changed", table=name)
-            tables.append(
-                SqliteRows(
-                    prepare_table(name, table, columns, fields, filters),
-                    self._renderer,
-                    batch_bytes=min(request.max_batch_bytes, BATCH_BYTES),
-                    max_cell_bytes=self._settings.max_cell_bytes,
-                )
+            rows = SqliteRows(
+                prepare_table(name, table, columns, fields, filters),
+                self._renderer,
+                batch_bytes=min(request.max_batch_bytes, BATCH_BYTES),
+                max_cell_bytes=self._settings.max_cell_bytes,
             )
-        return SqliteStream(database, tables)
-
-    async def close(self) -> None:
-        """Idempotent."""
-        database, self._database = self._database, None
-        if database is not None:
-            await database.close()
+            readers.append(SqliteReader(session, rows))
+        return readers
 
     async def _columns(self, database: SqliteDatabase) -> dict[str, tuple[ColumnSnapshot, ...]]:
         read = partial(read_columns, include_views=self._settings.include_views)
         return await database.run(read, Stage.SCHEMA)
-
-    async def _open(self) -> SqliteDatabase:
-        if self._database is None:
-            self._database = await SqliteDatabase.open(
-                self._folder,
-                self._database_name,
-                statement_seconds=self._settings.statement_seconds,
-                max_cell_bytes=self._settings.max_cell_bytes,
-            )
-        return self._database
 
 
 def _only(names: NameIndex, wanted: str) -> str:

@@ -1,43 +1,35 @@
 """Builds SQLite connectors for one request."""
 
-from fetcher.datasources.records import record_of
+from fetcher.datasources.connecting import SourceFactory
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
-from fetcher.datasources.sqlite.connector import SqliteConnector, SqliteSettings
+from fetcher.datasources.sqlite.connector import SqliteSource
 from fetcher.datasources.sqlite.database import SqliteFolder
 from fetcher.datasources.sqlite.rendering import ValueRenderer
-from fetcher_engine import ConnectionDescriptor, Connector
+from fetcher.domain.connections import Connection
 
 
-class SqliteFactory:
-    """Databases are files under one folder."""
+class SqliteFactory(SourceFactory):
+    """Databases are files under one folder. A file bears any number of readers."""
 
-    requires_fields = True
+    max_sessions = None
 
     def __init__(
-        self,
-        settings: SourceSettings,
-        sessions: SessionLimits,  # noqa: ARG002 - a file bears any number of readers
-        scope: RequestScope,
+        self, settings: SourceSettings, sessions: SessionLimits, scope: RequestScope
     ) -> None:
         """Raise ValueError where the settings name no folder."""
+        super().__init__(settings, sessions, scope)
         if settings.sqlite_folder is None:
             raise ValueError("no folder for SQLite sources")
-        self._folder = settings.sqlite_folder
-        self._settings = settings
-        self._scope = scope
+        self._folder = SqliteFolder(settings.sqlite_folder)
+        # a writer's lock is waited for first
+        self.discovery_seconds += settings.lock_timeout_seconds
 
-    def build(self, descriptor: ConnectionDescriptor) -> Connector:
-        record = record_of(descriptor)
-        return SqliteConnector(
+    def _source(self, record: Connection) -> SqliteSource:
+        return SqliteSource(
             config_name=record.config_name,
             database_name=record.database_name,
-            folder=SqliteFolder(self._folder),
+            folder=self._folder,
             renderer=ValueRenderer(self._scope.options),
-            settings=SqliteSettings(
-                include_views=self._settings.include_views,
-                lock_seconds=self._settings.lock_timeout_seconds,
-                statement_seconds=self._settings.query_timeout_seconds,
-                max_cell_bytes=self._settings.max_cell_bytes,
-            ),
+            settings=self._settings.reading,
         )

@@ -12,9 +12,10 @@ from bson.binary import Binary
 from pymongo.database import Database
 from pymongo.errors import OperationFailure
 
+from fetcher.datasources.connecting import TableStream
 from fetcher.datasources.engines import RequestEngines
 from fetcher.datasources.mongodb import connector, rows
-from fetcher.datasources.mongodb.connector import MongoStream
+from fetcher.datasources.mongodb.connector import CollectionReader
 from fetcher.datasources.mongodb.factory import MongodbFactory
 from fetcher.datasources.records import descriptor_of
 from fetcher.datasources.sessions import SessionLimits
@@ -408,11 +409,12 @@ async def test_what_is_left_unread_is_ended_on_the_server(
     stream = await source.open_stream(
         StreamRequest(config_name="src", tables={"many": ("t",)}, filters={})
     )
-    assert isinstance(stream, MongoStream)
+    assert isinstance(stream, TableStream)
     batch = await stream.next_batch()
     assert batch is not None
-    assert stream._rows is not None
-    cursor = stream._rows._cursor.cursor_id
+    assert isinstance(stream._reader, CollectionReader)
+    assert stream._reader._rows is not None
+    cursor = stream._reader._rows._cursor.cursor_id
     assert cursor
     await stream.aclose()
     await source.close()

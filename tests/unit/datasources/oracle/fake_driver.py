@@ -13,12 +13,15 @@ import oracledb
 import pytest
 from oracledb import errors
 
+from fetcher.datasources.connecting import SourceConnector
 from fetcher.datasources.oracle import connect
-from fetcher.datasources.oracle.connector import OracleConnector, OracleSettings
+from fetcher.datasources.oracle.connector import OracleSource
 from fetcher.datasources.oracle.line import SOCKETS
 from fetcher.datasources.oracle.names import TableNames
 from fetcher.datasources.oracle.rendering import ValueRenderer
+from fetcher.datasources.oracle.session import Session
 from fetcher.datasources.sessions import SessionLimits
+from fetcher.datasources.source_settings import ReadSettings
 from fetcher.datasources.targets import Target
 from fetcher.domain.ids import new_connection_id
 from fetcher.domain.jobs import JobOptions
@@ -246,12 +249,12 @@ def a_connector(
     schema: str | None = None,
     target: Target | None = None,
     **settings: Any,
-) -> OracleConnector:
-    return OracleConnector(
+) -> SourceConnector[Session]:
+    source = OracleSource(
         config_name="ora",
         target=lambda: target or a_target(),
         names=TableNames(schema, requested),
         renderer=ValueRenderer(options or JobOptions()),
-        places=SessionLimits().places(new_connection_id()),
-        settings=OracleSettings(**settings),
+        settings=ReadSettings(**settings),
     )
+    return SourceConnector(source, SessionLimits().places(new_connection_id()))
