@@ -7,7 +7,7 @@ VENV ?= .venv
 BIN := "$(abspath $(VENV))/bin"
 PY := $(BIN)/python
 
-.PHONY: help demo test test-unit test-engine run check format services services-down bench faults lock clean
+.PHONY: help demo test test-unit test-engine run check format services services-down bench faults docs lock clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -62,6 +62,9 @@ bench: setup-dev services ## Measure, each figure beside its peer in the same ru
 
 faults: setup-dev services ## Kill and cut things while jobs run
 	@$(PY) -m pytest -q tests/faults
+
+docs: setup-dev ## Write docs/types.md anew
+	@$(PY) -m scripts.types_document
 
 lock: setup-dev ## Pin the dependencies anew
 	@scripts/lock.sh --upgrade

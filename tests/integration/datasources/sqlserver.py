@@ -25,7 +25,7 @@ def catalogue_rows(
     rows: list[tuple[object, ...]] = []
     for (schema, table), columns in tables.items():
         for name, type_name, *size in columns:
-            base = None if type_name in ("geometry", "hierarchyid") else type_name
+            base = None if type_name in ("geography", "geometry", "hierarchyid") else type_name
             collation = "Latin1_General_CI_AS" if "char" in type_name else None
             length = size[0] if size else 8
             own_key = int(name == key)
