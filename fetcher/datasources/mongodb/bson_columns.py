@@ -52,15 +52,13 @@ def int32s(column: Column) -> list[str]:
 
 
 def doubles(column: Column) -> list[str]:
-    """orjson has the Engine's digits for most magnitudes, whole numbers apart (decision 019)."""
+    """orjson has the Engine's digits but for the ``.0`` of whole numbers, for exponents, and for
+    what is no number (decision 019)."""
     values = struct.unpack(f"<{len(column)}d", b"".join(column))
-    texts = orjson.dumps(values)[1:-1].decode().split(",")
-    for number, value in enumerate(values):
-        if value.is_integer() and -1e15 < value < 1e15:
-            texts[number] = texts[number].removesuffix(".0")
-        elif not 1e-3 <= abs(value) < 1e15:
-            texts[number] = encode_value(value)
-    return texts
+    written = orjson.dumps(values)[1:-1]
+    if b"e" in written or b"n" in written:
+        return list(map(encode_value, values))
+    return written.replace(b".0,", b",").decode().removesuffix(".0").split(",")
 
 
 def dates(column: Column) -> list[str]:
@@ -68,7 +66,8 @@ def dates(column: Column) -> list[str]:
 
 
 def object_ids(column: Column) -> list[str]:
-    return [f'"{value}"' for value in map(bytes.hex, column)]
+    separated = b"".join(column).hex(",", 12).replace(",", '","')
+    return f'"{separated}"'.split(",")
 
 
 def booleans(column: Column) -> list[str]:
@@ -76,7 +75,12 @@ def booleans(column: Column) -> list[str]:
 
 
 def binaries(column: Column) -> list[str]:
-    return list(map(binary_text, column))
+    """They are all of one size."""
+    size = len(column[0])
+    if size != 16:
+        return list(map(binary_text, column))
+    texts = b"".join(column).hex(",", size).split(",")
+    return [f'"{t[:8]}-{t[8:12]}-{t[12:16]}-{t[16:20]}-{t[20:]}"' for t in texts]
 
 
 class Converters:
@@ -84,20 +88,31 @@ class Converters:
 
     def __init__(self, walker: BsonWalker) -> None:
         self._walker = walker
+        self._forms = {
+            (_ZERO_EXPONENT - scale) << _EXPONENT_SHIFT: (walker.decimal_template(scale), 10**scale)
+            for scale in range(1, 7)
+        }
+        """By a decimal's upper half: how what is below 2**64 with so many places is written."""
 
     def int64s(self, column: Column) -> list[str]:
         values = struct.unpack(f"<{len(column)}q", b"".join(column))
-        if max(values) > LARGEST_SAFE or min(values) < -LARGEST_SAFE:
+        if self._walker.writes_bigint_as_text and (
+            max(values) > LARGEST_SAFE or min(values) < -LARGEST_SAFE
+        ):
             return list(map(self._walker.int64_text, values))
         return list(map(str, values))
 
     def decimals(self, column: Column) -> list[str]:
-        """Amounts of one currency: all of one scale, none negative."""
+        """Amounts mostly have few digits behind the point, and are not negative."""
         halves = struct.unpack(f"<{2 * len(column)}Q", b"".join(column))
         low, high = halves[::2], halves[1::2]
-        scale = _ZERO_EXPONENT - (high[0] >> _EXPONENT_SHIFT)
-        is_plain = high[0] == (_ZERO_EXPONENT - scale) << _EXPONENT_SHIFT and 0 < scale <= 6
-        if is_plain and high.count(high[0]) == len(high):
-            template = self._walker.decimal_template(scale)
-            return list(map(template.__mod__, map(divmod, low, repeat(10**scale))))
-        return list(map(self._walker.decimal_cell, low, high))
+        forms = self._forms
+        if not forms.keys() >= set(high):
+            return list(map(self._walker.decimal_cell, low, high))
+        if high.count(high[0]) == len(high):
+            template, power = forms[high[0]]
+            return list(map(template.__mod__, map(divmod, low, repeat(power))))
+        return [
+            template % divmod(digits, power)
+            for digits, (template, power) in zip(low, map(forms.__getitem__, high), strict=True)
+        ]

@@ -1,15 +1,18 @@
 """Raw BSON documents to compact JSON objects in UTF-8: what MongoDB rows are made with.
 
 Most documents of a collection look alike: they are read by the pattern of their shape, many at a
-time and column by column. Whatever does not fit is read by the walker, and the shape learns from
-it. Both give the same bytes (property tests); measured in decision 008.
+time and column by column. What does not fit is read by the walker, and the shape learns from it;
+documents that have no shape are decoded. All give the same bytes (property tests); measured in
+decision 008.
 """
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from fetcher.datasources.mongodb.bson_columns import Converters, NotAsLearned
+from fetcher.datasources.mongodb.bson_decoded import BsonDecoder
 from fetcher.datasources.mongodb.bson_patterns import DocumentPattern, PatternCompiler
 from fetcher.datasources.mongodb.bson_shapes import (
     MAX_FIELDS,
@@ -27,8 +30,14 @@ from fetcher_engine import encode_text
 _MAX_LESSONS: Final = 48
 """A collection whose documents still differ after so many has no shape."""
 
+_MAX_SHAPELESS: Final = 3
+"""So many chunks in a row without a shape: no more is looked for."""
+
 _LARGE_BYTES: Final = 64 * 1024
-"""Larger documents are mostly long texts, where the walker is as quick."""
+"""Larger documents are mostly long texts: no shape is learned from them."""
+
+_DECODED_BYTES: Final = 1024 * 1024
+"""Decoding holds the interpreter for some milliseconds a mebibyte; the walker lets others run."""
 
 _MAX_EXPANSION: Final = 6
 """A control character's JSON form is six times its size."""
@@ -43,38 +52,68 @@ class BsonWriter:
 
     def __init__(self, options: JobOptions, *, max_cell_bytes: int) -> None:
         self._walker = BsonWalker(options)
+        self._decoder = BsonDecoder(self._walker)
         self._compiler = PatternCompiler(Converters(self._walker))
         self._max_cell_bytes = max_cell_bytes
         self._fields: Fields | None = None
         self._pattern: DocumentPattern | None = None
         self._search: re.Pattern[bytes] | None = None
         self._lessons = 0
+        self._shapeless = 0
 
     def rows(self, data: bytes, starts: Sequence[int]) -> list[str]:
-        """The documents that lie one behind the other in ``data``, each as a JSON object.
+        """The documents that lie one behind the other in ``data``, as JSON objects: texts of one
+        object each, or of several with commas between them.
 
         ``starts`` are their offsets (:func:`document_starts`). Raise MalformedBson, InvalidText,
         CellTooLarge; the last two name the field.
         """
-        rows: list[str] = []
         bounds = [*starts, len(data)]
+        largest = max(map(int.__sub__, bounds[1:], starts), default=0)
+        if largest * _MAX_EXPANSION > self._max_cell_bytes:
+            # cells must be measured, one by one
+            return [self._walked(data[at:end]) for at, end in pairwise(bounds)]
+        rows = self._rows_of_shape(data, bounds)
+        if len(rows) < len(starts):
+            rows += self._decoded(data, bounds[len(rows) :])
+        return rows
+
+    def _rows_of_shape(self, data: bytes, bounds: Sequence[int]) -> list[str]:
+        """All documents, or those before more and more have no common shape."""
+        rows: list[str] = []
+        if self._shapeless >= _MAX_SHAPELESS:
+            return rows
         misfits = 0
-        sizes = map(int.__sub__, bounds[1:], starts)
-        by_shape = max(sizes, default=0) * _MAX_EXPANSION <= self._max_cell_bytes
-        while len(rows) < len(starts):
-            at = bounds[len(rows)]
-            if by_shape and misfits <= 4 + len(rows) // 4:
-                fitting = self._by_shape(data, at)
+        while misfits <= 4 + len(rows) // 4:
+            fitting = self._by_shape(data, bounds[len(rows)])
+            if fitting is None:
                 # a text that is not what it looked like would be met again at every turn
-                by_shape = fitting is not None
-                rows += fitting or ()
-                if len(rows) == len(starts):
-                    break
-                misfits += 1
+                return rows
+            rows += fitting
+            if len(rows) == len(bounds) - 1:
+                self._shapeless = 0
+                return rows
+            misfits += 1
             document = data[bounds[len(rows)] : bounds[len(rows) + 1]]
             rows.append(self._walked(document))
+            if len(rows) == len(bounds) - 1:
+                return rows
             self._learn(document)
+        self._shapeless += 1
         return rows
+
+    def _decoded(self, data: bytes, bounds: Sequence[int]) -> list[str]:
+        """Pieces with one row or more."""
+        if bounds[-1] - bounds[0] <= _DECODED_BYTES:
+            whole = self._decoder.rows(data[bounds[0] :])
+            if whole is not None:
+                return [whole]
+        documents = [data[at:end] for at, end in pairwise(bounds)]
+        return [
+            (self._decoder.rows(document) if len(document) <= _DECODED_BYTES else None)
+            or self._walked(document)
+            for document in documents
+        ]
 
     def _by_shape(self, data: bytes, at: int) -> list[str] | None:
         """The documents from here on up to the first that does not fit; None where a text of theirs

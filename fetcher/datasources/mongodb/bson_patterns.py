@@ -8,13 +8,13 @@ at its first NUL, is checked afterwards against the length before it.
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final, TypeAlias
 
 from fetcher.datasources.mongodb.bson_columns import (
     Column,
     Converter,
     Converters,
+    NotAsLearned,
     binaries,
     booleans,
     dates,
@@ -23,6 +23,7 @@ from fetcher.datasources.mongodb.bson_columns import (
     object_ids,
     strings,
 )
+from fetcher.datasources.mongodb.bson_rows import joined
 from fetcher.datasources.mongodb.bson_shapes import (
     ARRAY,
     BINARY,
@@ -79,7 +80,7 @@ class DocumentPattern:
         if in_byte_order:
             numbers.sort(key=lambda number: members[number].label)
         self._order = numbers
-        self._template = self._row_template()
+        self._labels = self._ordered_labels()
 
     def rows(self, found: Sequence[tuple[bytes, ...]]) -> list[str]:
         """The documents whose groups these are, as JSON objects; raise NotAsLearned."""
@@ -88,7 +89,7 @@ class DocumentPattern:
     def texts(self, groups: Groups, count: int) -> list[str]:
         """As :meth:`rows`, of ``count`` documents by column."""
         if not self._members or not count:
-            return [self._template] * count
+            return ["{}"] * count
         columns = []
         for number in self._order:
             member = self._members[number]
@@ -97,26 +98,27 @@ class DocumentPattern:
             if member.is_optional:
                 texts = self._with_label(number, texts)
             columns.append(texts)
-        return list(map(self._template.__mod__, zip(*columns, strict=True)))
+        return joined(self._labels, columns, "}")
 
-    def _row_template(self) -> str:
-        """Fields before the first that all documents have bring a comma along behind, others
-        before them."""
+    def _ordered_labels(self) -> list[str]:
+        """What stands before each column, "{" before the first. Fields before the first that all
+        documents have bring a comma along behind, others before them."""
         self._before: set[int] = set()
-        pieces, has_anchor = [], False
+        labels, has_anchor = [], False
         for number in self._order:
             member = self._members[number]
-            label = member.label.replace("%", "%%")
             if member.is_optional:
-                pieces.append("%s")
+                labels.append("")
                 if not has_anchor:
                     self._before.add(number)
             else:
-                pieces.append(f"{',' if has_anchor else ''}{label}%s")
+                labels.append(f"{',' if has_anchor else ''}{member.label}")
                 has_anchor = True
-        if not has_anchor and pieces:
+        if not labels:
+            return labels
+        if not has_anchor:
             raise NoShape
-        return f"{{{''.join(pieces)}}}"
+        return [f"{{{labels[0]}", *labels[1:]]
 
     def _with_label(self, number: int, texts: list[str]) -> list[str]:
         label = self._members[number].label
@@ -205,10 +207,10 @@ class PatternCompiler:
         if element is None:
             return Part(rb"(\x05\0{3})\0", 1, 0, lambda groups: ["[]"] * len(groups[0]))
         part = self._variant(element)
-        head = re.escape(bytes([element.kind])) + rb"[0-9]+\0"
-        elements = re.compile(head + part.pattern, re.DOTALL)
+        head = re.escape(bytes([element.kind]))
+        elements = re.compile(head + rb"([0-9]+)\0" + part.pattern, re.DOTALL)
         uncaptured = _UNESCAPED_GROUP.sub(rb"\1(?:", part.pattern)
-        pattern = b"(.{4})((?:%b)*)" % (head + uncaptured) + rb"\0"
+        pattern = b"(.{4})((?:%b)*)" % (head + rb"[0-9]+\0" + uncaptured) + rb"\0"
         return Part(pattern, 2, 0, lambda groups: _arrays(elements, part, groups[1]))
 
 
@@ -220,18 +222,21 @@ def _empty_binaries(groups: Groups) -> list[str]:
 
 
 def _arrays(elements: re.Pattern[bytes], part: Part, column: Column) -> list[str]:
-    """Equal arrays are converted once: most are short lists out of few words."""
-    distinct = list(dict.fromkeys(column))
-    found = [elements.findall(each) for each in distinct]
-    flat = list(chain.from_iterable(found))
-    texts: list[str] = []
-    if flat:
-        texts = part.texts([flat] if part.groups == 1 else list(zip(*flat, strict=True)))
-    joined, at = {}, 0
-    for raw, count in zip(distinct, map(len, found), strict=True):
-        joined[raw] = f"[{','.join(texts[at : at + count])}]"
-        at += count
-    return list(map(joined.__getitem__, column))
+    """Equal arrays are converted once: most are short lists out of few words.
+
+    The elements of all are found together; an array begins where one is the first of its own.
+    """
+    distinct = [each for each in dict.fromkeys(column) if each]
+    texts_of = {b"": "[]"}
+    if distinct:
+        indices, *groups = zip(*elements.findall(b"".join(distinct)), strict=True)
+        texts = part.texts(groups)
+        starts = [number for number, index in enumerate(indices) if index == b"0"]
+        if len(starts) != len(distinct) or starts[0]:
+            raise NotAsLearned
+        for raw, start, end in zip(distinct, starts, [*starts[1:], len(texts)], strict=True):
+            texts_of[raw] = f"[{','.join(texts[start:end])}]"
+    return list(map(texts_of.__getitem__, column))
 
 
 def _alternatives(parts: Sequence[Part], *, has_null: bool) -> Callable[[Groups], list[str]]:

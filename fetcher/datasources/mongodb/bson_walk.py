@@ -43,7 +43,7 @@ class BsonWalker:
     """Renders documents for one request's options."""
 
     def __init__(self, options: JobOptions) -> None:
-        self._bigint_text = options.bigint == "string"
+        self.writes_bigint_as_text = options.bigint == "string"
         self._decimal_number = options.decimals == "number"
         self._readers: dict[int, _Reader] = {
             0x01: self._double,
@@ -179,7 +179,7 @@ class BsonWalker:
         return self.decimal_cell(*DECIMAL128.unpack_from(data, at)), at + 16
 
     def int64_text(self, value: int) -> str:
-        if self._bigint_text and not -LARGEST_SAFE <= value <= LARGEST_SAFE:
+        if self.writes_bigint_as_text and not -LARGEST_SAFE <= value <= LARGEST_SAFE:
             return f'"{value}"'
         return str(value)
 

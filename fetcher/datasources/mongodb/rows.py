@@ -89,8 +89,8 @@ class CollectionRows:
         ):
             self._next += 1
         data = self._raw[at : self._end(self._next - 1)]
-        rows = self._written(data, [start - at for start in self._starts[first : self._next]])
-        return EncodedBatch(self._query.name, ",".join(rows).encode(), len(rows))
+        starts = [start - at for start in self._starts[first : self._next]]
+        return EncodedBatch(self._query.name, self._written(data, starts), len(starts))
 
     def close(self) -> None:
         """Tell the server that no more is wanted."""
@@ -127,9 +127,9 @@ class CollectionRows:
             return SnapshotRefused()
         return statement_failure(self._stage, error, table=self._query.name)
 
-    def _written(self, data: bytes, starts: Sequence[int]) -> list[str]:
+    def _written(self, data: bytes, starts: Sequence[int]) -> bytes:
         try:
-            return self._writer.rows(data, starts)
+            return ",".join(self._writer.rows(data, starts)).encode()
         except InvalidText as error:
             failure = self._failure(INVALID_TEXT, error.args[0])
         except CellTooLarge as error:

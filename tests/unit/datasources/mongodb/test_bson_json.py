@@ -1,5 +1,6 @@
 """BSON to JSON: the table of types, the shapes, and both ways against a plain reference."""
 
+import json
 import struct
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -34,12 +35,28 @@ from tests.unit.datasources.mongodb.reference import reference
 def written(
     *documents: bytes, options: JobOptions | None = None, max_cell_bytes: int = 1 << 24
 ) -> list[str]:
-    """All at once, twice: the first time by walking and learning, then by what was learned."""
-    writer = BsonWriter(options or JobOptions(), max_cell_bytes=max_cell_bytes)
+    """All at once: by walking and learning, then by what was learned, and without a shape."""
+    options = options or JobOptions()
+    writer = BsonWriter(options, max_cell_bytes=max_cell_bytes)
     data = b"".join(documents)
-    first = writer.rows(data, document_starts(data))
-    assert writer.rows(data, document_starts(data)) == first
-    return first
+    first = ",".join(writer.rows(data, document_starts(data)))
+    assert ",".join(writer.rows(data, document_starts(data))) == first
+    hopeless = BsonWriter(options, max_cell_bytes=max_cell_bytes)
+    hopeless._shapeless = 99
+    assert ",".join(hopeless.rows(data, document_starts(data))) == first
+    return apart(first)
+
+
+def apart(joined: str) -> list[str]:
+    """The objects of a text that has commas between them."""
+    scan = json.JSONDecoder().raw_decode
+    rows, at = [], 0
+    while at < len(joined):
+        _, end = scan(joined, at)
+        rows.append(joined[at:end])
+        assert joined[end : end + 1] in ("", ",")
+        at = end + 1
+    return rows
 
 
 def encoded(document: dict[str, Any]) -> bytes:
