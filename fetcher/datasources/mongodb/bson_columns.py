@@ -28,14 +28,13 @@ class NotAsLearned(Exception):
 
 
 def strings(lengths: Column, contents: Column) -> list[str]:
-    """Strings by their length prefixes and their bytes up to the first NUL, as JSON strings.
+    """Strings, by their length prefixes and their bytes with the first NUL, as JSON strings.
 
     Raise NotAsLearned for a string with a NUL inside, and for one that is not UTF-8.
     """
-    expected = struct.unpack(f"<{len(lengths)}i", b"".join(lengths))
-    if list(map((1).__add__, map(len, contents))) != list(expected):
+    if struct.unpack(f"<{len(lengths)}i", b"".join(lengths)) != tuple(map(len, contents)):
         raise NotAsLearned
-    joined = b"\0".join(contents)
+    joined = b"".join(contents)[:-1]
     try:
         text = joined.decode()
     except UnicodeDecodeError:
@@ -47,8 +46,12 @@ def strings(lengths: Column, contents: Column) -> list[str]:
     return ('"' + text.replace("\0", '"\0"') + '"').split("\0")
 
 
+def _integers(values: Sequence[int]) -> list[str]:
+    return orjson.dumps(values)[1:-1].decode().split(",")
+
+
 def int32s(column: Column) -> list[str]:
-    return list(map(str, struct.unpack(f"<{len(column)}i", b"".join(column))))
+    return _integers(struct.unpack(f"<{len(column)}i", b"".join(column)))
 
 
 def doubles(column: Column) -> list[str]:
@@ -100,7 +103,7 @@ class Converters:
             max(values) > LARGEST_SAFE or min(values) < -LARGEST_SAFE
         ):
             return list(map(self._walker.int64_text, values))
-        return list(map(str, values))
+        return _integers(values)
 
     def decimals(self, column: Column) -> list[str]:
         """Amounts mostly have few digits behind the point, and are not negative."""

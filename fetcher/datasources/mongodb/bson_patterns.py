@@ -181,7 +181,7 @@ class PatternCompiler:
             pattern = b"(.{%d})" % size if size > 1 else rb"([\0\1])"
             return Part(pattern, 1, 0, lambda groups: convert(groups[0]))
         if kind in STRINGS:
-            return Part(rb"(.{4})([^\0]*+)\0", 2, 0, lambda groups: strings(*groups))
+            return Part(rb"(.{4})([^\0]*+\0)", 2, 0, lambda groups: strings(*groups))
         if kind == BINARY:
             return self._binary(variant.size)
         if kind == DOCUMENT:
@@ -229,7 +229,9 @@ def _arrays(elements: re.Pattern[bytes], part: Part, column: Column) -> list[str
     distinct = [each for each in dict.fromkeys(column) if each]
     texts_of = {b"": "[]"}
     if distinct:
-        indices, *groups = zip(*elements.findall(b"".join(distinct)), strict=True)
+        # what split gives is flat: the nothing between elements, then the groups of each
+        flat = elements.split(b"".join(distinct))
+        indices, *groups = [flat[at :: part.groups + 2] for at in range(1, part.groups + 2)]
         texts = part.texts(groups)
         starts = [number for number, index in enumerate(indices) if index == b"0"]
         if len(starts) != len(distinct) or starts[0]:

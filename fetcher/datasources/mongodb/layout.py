@@ -16,7 +16,8 @@ class RowWriter(Protocol):
     """Writes documents as JSON objects."""
 
     def rows(self, data: bytes, starts: Sequence[int]) -> list[str]:
-        """As :meth:`fetcher.datasources.mongodb.bson_json.BsonWriter.rows`; a SourceFailure that it
+        """The documents in order, in texts of one or more with commas between them, as
+        :meth:`fetcher.datasources.mongodb.bson_json.BsonWriter.rows`; a SourceFailure that it
         raises ends the table."""
         ...
 
