@@ -13,22 +13,15 @@ from typing import Any, Final
 import pymysql  # type: ignore[import-untyped] # its stubs are no dependency: this module is the edge
 from pymysql.constants import CLIENT  # type: ignore[import-untyped]
 from pymysql.converters import encoders  # type: ignore[import-untyped]
-from pymysql.err import raise_mysql_exception  # type: ignore[import-untyped]
 
 from fetcher.datasources.mysql.errors import LOST
+from fetcher.datasources.mysql.packets import RowPackets
 from fetcher.datasources.mysql.tls import IF_OFFERED, VERIFIED, WatchedContext
 from fetcher.datasources.targets import Target
 
 RECEIVE_BYTES: Final = 256 * 1024
 LINGER_SECONDS: Final = 0.5
 """Rows that have come are handed on after this time, however few."""
-
-_SPLIT: Final = 0xFFFFFF
-"""A packet of this length goes on in the next one."""
-
-_END, _ERROR, _NULL = 0xFE, 0xFF, 0xFB
-_LENGTH_BYTES: Final = {0xFC: 3, 0xFD: 4, 0xFE: 9}
-"""How many bytes a text's length takes, by the first of them."""
 
 Row = tuple[str | None, ...]
 
@@ -74,8 +67,8 @@ class Link:
         if mode == IF_OFFERED:
             self._driver._ssl_required = False
             self._driver.client_flag &= ~CLIENT.SSL
-        self._buffer = b""
-        self._whole: bytearray | None = None
+        self._packets = RowPackets(0)
+        self._received = b""
 
     def log_in(self, connected: socket.socket) -> None:
         """Raise whatever the driver does."""
@@ -110,67 +103,29 @@ class Link:
         if result.field_count != 1:
             message = "not one column"
             raise pymysql.err.InternalError(message)
+        self._packets = RowPackets(self._driver._next_seq_id)
         reader = self._driver._rfile
-        self._buffer = reader.read(len(reader.peek()))
-        self._whole = None
+        self._received = reader.read(len(reader.peek()))
 
     def read_rows(self, rows: list[bytes | None], wanted_bytes: int) -> bool:
         """Append rows until there are ``wanted_bytes``, or some and time has passed. True: the end.
 
         The end is the protocol's alone; a connection that ends raises. A row that is NULL is None.
         """
-        buffer, gathered = self._buffer, 0
+        packets, received = self._packets, self._received
+        self._received = b""
+        taken = 0
         hand_on_at = time.monotonic() + LINGER_SECONDS
         while True:
-            position, ended = self._take(buffer, rows)
-            gathered += position
-            if ended:
+            packets.feed(received, rows)
+            taken += len(received)
+            if packets.ended:
                 return True
-            buffer = buffer[position:]
-            if gathered >= wanted_bytes or (rows and time.monotonic() > hand_on_at):
-                self._buffer = buffer
+            if rows and (taken >= wanted_bytes or time.monotonic() > hand_on_at):
                 return False
             received = self._driver._sock.recv(RECEIVE_BYTES)
             if not received:
                 raise pymysql.err.OperationalError(LOST, "")
-            buffer += received
-
-    def _take(self, buffer: bytes, rows: list[bytes | None]) -> tuple[int, bool]:
-        """Append the rows of all whole packets; where the first that is not whole begins."""
-        number, append = int.from_bytes, rows.append
-        position, size = 0, len(buffer)
-        while position + 4 < size:
-            length = number(buffer[position : position + 3], "little")
-            following = position + 4 + length
-            if following > size:
-                break
-            first = buffer[position + 4]
-            if length == _SPLIT or self._whole is not None:
-                append_whole = self._gather(buffer[position + 4 : following], length)
-                if append_whole is not None:
-                    append(append_whole)
-            elif first < _NULL:
-                append(buffer[position + 5 : following])
-            elif first == _NULL:
-                append(None)
-            elif first == _END and length < 9:
-                return following, True
-            elif first == _ERROR:
-                raise_mysql_exception(buffer[position + 4 : following])
-            else:
-                append(buffer[position + 4 + _LENGTH_BYTES[first] : following])
-            position = following
-        return position, False
-
-    def _gather(self, part: bytes, length: int) -> bytes | None:
-        """A row that came in several packets, once its last one is there."""
-        if self._whole is None:
-            self._whole = bytearray()
-        self._whole += part
-        if length == _SPLIT:
-            return None
-        whole, self._whole = bytes(self._whole), None
-        return whole[_LENGTH_BYTES[whole[0]] :]
 
     def take_leave(self) -> None:
         """Say good-bye and close; never raises. At once for a connection that is not open."""

@@ -29,6 +29,9 @@ from fetcher_engine import SourceFailure, Stage, encode_text
 MARKER: Final = b"\x01!"
 """Begins what stands in place of a row with a cell that is too large; a row begins with ``{``."""
 
+FENCE: Final = b"\xff"
+"""Stands before and behind JSON that is to be checked, and is taken out: no text has that byte."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableQuery:
@@ -39,7 +42,7 @@ class TableQuery:
     statement: str = field(repr=False)
     filtered: tuple[str, ...]
     unchecked_json: tuple[str, ...] = ()
-    """Columns that hold what the server takes for JSON and others do not, such as ``1.``."""
+    """Columns, fenced in the rows, whose server takes for JSON what others do not: ``1.``."""
 
 
 def table_query(
@@ -61,7 +64,7 @@ def table_query(
         conditions += _conditions(name, columns[one], filters[one], is_mariadb=is_mariadb)
     read = [columns[one] for one in fields]
     types = {column.name: _type(column, is_mariadb=is_mariadb) for column in read}
-    row = _row(read, renderer, max_cell_bytes, is_mariadb=is_mariadb)
+    row = _row(read, types, renderer, max_cell_bytes)
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     source = identifier(table.schema, table.name)
     return TableQuery(
@@ -69,9 +72,7 @@ def table_query(
         fields=tuple(fields),
         statement=f"SELECT {row} FROM {source} AS t{where}",  # noqa: S608 - quoted names, digits
         filtered=tuple(sorted(filters)),
-        unchecked_json=tuple(
-            one for one, of in types.items() if of.kind is Kind.JSON and not of.is_native_json
-        ),
+        unchecked_json=tuple(one for one, of in types.items() if _is_fenced(of)),
     )
 
 
@@ -100,8 +101,15 @@ def _conditions(name: str, column: Column, condition: object, *, is_mariadb: boo
     raise SourceFailure(Stage.QUERY, reason, table=name, column=column.name)
 
 
+def _is_fenced(of: ColumnType) -> bool:
+    return of.kind is Kind.JSON and not of.is_native_json
+
+
 def _row(
-    columns: Sequence[Column], renderer: Renderer, max_cell_bytes: int, *, is_mariadb: bool
+    columns: Sequence[Column],
+    types: Mapping[str, ColumnType],
+    renderer: Renderer,
+    max_cell_bytes: int,
 ) -> str:
     """The row's text; where that is NULL, its marker.
 
@@ -109,13 +117,14 @@ def _row(
     ``max_allowed_packet``, or where a stored value alone is too large: it is not rendered then.
     """
     parts = []
-    for number, column in enumerate(columns):
-        key = f"{',' if number else '{'}{encode_text(column.name)}:"
-        cell = renderer.json_text(
-            identifier("t", column.name), _type(column, is_mariadb=is_mariadb)
-        )
-        parts += [bytes_literal(key.encode()), cell]
-    text = f"CONCAT({', '.join(parts)}, {bytes_literal(b'}')})"
+    before = b"{"
+    for column in columns:
+        fence = FENCE if _is_fenced(types[column.name]) else b""
+        key = before + f"{encode_text(column.name)}:".encode() + fence
+        place = identifier("t", column.name)
+        parts += [bytes_literal(key), renderer.json_text(place, types[column.name])]
+        before = fence + b","
+    text = f"CONCAT({', '.join(parts)}, {bytes_literal(before[:-1] + b'}')})"
     sizes = [f"IFNULL(LENGTH({identifier('t', column.name)}), 0)" for column in columns]
     too_large = [
         f"{size} > {max_cell_bytes}"

@@ -98,14 +98,22 @@ class Session:
         if not begun:
             raise SourceFailure(Stage.QUERY, TIMEOUT, table=table)
 
-    async def read_rows(self, wanted_bytes: int, *, table: str) -> tuple[list[bytes | None], bool]:
-        """Rows as they lie in the result, and whether these were the last."""
-        rows: list[bytes | None] = []
-        ended = await self._call(
-            lambda: self._opened.link.read_rows(rows, wanted_bytes), Stage.ROWS, table
-        )
-        self._busy = not ended
-        return rows, ended
+    async def read_rows(
+        self, wanted_bytes: int, join: Callable[[Sequence[bytes | None]], T], *, table: str
+    ) -> tuple[T, int, bool]:
+        """What ``join`` makes of the next rows, how many they are, and whether they are the last.
+
+        ``join`` runs in the thread, and may be given no row at all.
+        """
+
+        def work() -> tuple[T, int, bool]:
+            rows: list[bytes | None] = []
+            ended = self._opened.link.read_rows(rows, wanted_bytes)
+            return join(rows), len(rows), ended
+
+        answer = await self._call(work, Stage.ROWS, table)
+        self._busy = not answer[2]
+        return answer
 
     async def close(self) -> None:
         """Idempotent; never raises, takes 2 seconds at most."""
@@ -153,6 +161,8 @@ class Session:
         answers: list[T] = []
         try:
             answers.append(await self._opened.thread.run(work))
+        except SourceFailure as told:
+            failure = told
         except Exception as error:  # noqa: BLE001 - every failure of the driver is classified
             failure = statement_failure(stage, error, table=table, filtered=filtered)
         if failure is not None:
