@@ -6,7 +6,6 @@ but that text. All of it blocks.
 """
 
 import socket
-import time
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -19,9 +18,8 @@ from fetcher.datasources.mysql.packets import RowPackets
 from fetcher.datasources.mysql.tls import IF_OFFERED, VERIFIED, WatchedContext
 from fetcher.datasources.targets import Target
 
-RECEIVE_BYTES: Final = 256 * 1024
-LINGER_SECONDS: Final = 0.5
-"""Rows that have come are handed on after this time, however few."""
+RECEIVE_BYTES: Final = 64 * 1024
+"""Below the size from which the C library maps fresh pages for each allocation."""
 
 Row = tuple[str | None, ...]
 
@@ -95,7 +93,7 @@ class Link:
         return rows
 
     def begin_rows(self, statement: str) -> None:
-        """Send a statement of one column; its rows are read by :meth:`read_rows`."""
+        """Send a statement of one column; its rows come by :meth:`receive_rows`."""
         self._driver.query(statement, unbuffered=True)
         result = self._driver._result
         # else the driver would read all rows to their end before it lets go of the result
@@ -107,25 +105,18 @@ class Link:
         reader = self._driver._rfile
         self._received = reader.read(len(reader.peek()))
 
-    def read_rows(self, rows: list[bytes | None], wanted_bytes: int) -> bool:
-        """Append rows until there are ``wanted_bytes``, or some and time has passed. True: the end.
+    def receive_rows(self) -> tuple[list[bytes | None], bool]:
+        """What has come since, perhaps no whole row, and whether that was the end.
 
         The end is the protocol's alone; a connection that ends raises. A row that is NULL is None.
         """
-        packets, received = self._packets, self._received
+        rows: list[bytes | None] = []
+        received = self._received or self._driver._sock.recv(RECEIVE_BYTES)
         self._received = b""
-        taken = 0
-        hand_on_at = time.monotonic() + LINGER_SECONDS
-        while True:
-            packets.feed(received, rows)
-            taken += len(received)
-            if packets.ended:
-                return True
-            if rows and (taken >= wanted_bytes or time.monotonic() > hand_on_at):
-                return False
-            received = self._driver._sock.recv(RECEIVE_BYTES)
-            if not received:
-                raise pymysql.err.OperationalError(LOST, "")
+        if not received:
+            raise pymysql.err.OperationalError(LOST, "")
+        self._packets.feed(received, rows)
+        return rows, self._packets.ended
 
     def take_leave(self) -> None:
         """Say good-bye and close; never raises. At once for a connection that is not open."""

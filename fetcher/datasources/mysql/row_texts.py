@@ -45,8 +45,6 @@ class RowTexts:
 
     def joined(self, texts: Sequence[bytes | None]) -> bytes:
         """The rows with commas between them; raise SourceFailure with the column's name."""
-        if not texts:
-            return b""
         rows = [text for text in texts if text is not None]
         if len(rows) < len(texts):
             raise self._failure(PROTOCOL)

@@ -6,6 +6,7 @@ being shut; :meth:`Session.close` then also ends what the server is still doing.
 
 import math
 import re
+import time
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
@@ -13,12 +14,15 @@ import trio
 
 from fetcher.datasources.mysql.connect import Opened, connect
 from fetcher.datasources.mysql.errors import PROTOCOL, TIMEOUT, statement_failure
-from fetcher.datasources.mysql.link import Row
+from fetcher.datasources.mysql.link import Link, Row
 from fetcher.datasources.targets import Target
 from fetcher_engine import SourceFailure, Stage
 
 CANCEL_SECONDS: Final = 2.0
 SETUP_SECONDS: Final = 5.0
+
+LINGER_SECONDS: Final = 0.5
+"""Rows that have come are handed on after this time, however few."""
 
 _OLDEST: Final = {True: (10, 2), False: (5, 7)}
 """By whether it is MariaDB."""
@@ -99,19 +103,16 @@ class Session:
             raise SourceFailure(Stage.QUERY, TIMEOUT, table=table)
 
     async def read_rows(
-        self, wanted_bytes: int, join: Callable[[Sequence[bytes | None]], T], *, table: str
-    ) -> tuple[T, int, bool]:
-        """What ``join`` makes of the next rows, how many they are, and whether they are the last.
+        self, wanted_bytes: int, join: Callable[[Sequence[bytes | None]], bytes], *, table: str
+    ) -> tuple[bytes, int, bool]:
+        """The next rows with commas between them, how many they are, and whether they are the last.
 
-        ``join`` runs in the thread, and may be given no row at all.
+        ``join`` runs in the thread, on some rows at a time. They are handed on when there are
+        ``wanted_bytes``, or some and time has passed.
         """
-
-        def work() -> tuple[T, int, bool]:
-            rows: list[bytes | None] = []
-            ended = self._opened.link.read_rows(rows, wanted_bytes)
-            return join(rows), len(rows), ended
-
-        answer = await self._call(work, Stage.ROWS, table)
+        answer = await self._call(
+            lambda: _gathered(self._opened.link, wanted_bytes, join), Stage.ROWS, table
+        )
         self._busy = not answer[2]
         return answer
 
@@ -184,6 +185,22 @@ class Session:
         finally:
             killer.cut()
             killer.release()
+
+
+def _gathered(
+    link: Link, wanted_bytes: int, join: Callable[[Sequence[bytes | None]], bytes]
+) -> tuple[bytes, int, bool]:
+    """Small pieces are joined: large ones would leave the processor's caches between two steps."""
+    pieces: list[bytes] = []
+    row_count, size, ended = 0, 0, False
+    hand_on_at = time.monotonic() + LINGER_SECONDS
+    while not ended and (not pieces or (size < wanted_bytes and time.monotonic() < hand_on_at)):
+        rows, ended = link.receive_rows()
+        if rows:
+            pieces.append(join(rows))
+            row_count += len(rows)
+            size += len(pieces[-1])
+    return b",".join(pieces), row_count, ended
 
 
 def _version(text: str, *, mariadb: bool) -> tuple[int, ...]:

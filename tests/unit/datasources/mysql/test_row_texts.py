@@ -25,7 +25,6 @@ def failure(rows: list[bytes | None], made_by: RowTexts) -> tuple[str, str | Non
 
 def test_rows_are_joined_by_commas() -> None:
     assert texts().joined([b'{"a":1}', b'{"a":2}']) == b'{"a":1},{"a":2}'
-    assert texts().joined([]) == b""
 
 
 def test_row_that_is_null_is_no_row() -> None:
