@@ -10,10 +10,21 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
-from uuid import UUID
 
 from bson import Binary, DatetimeMS, Decimal128, Int64, ObjectId, Regex
 
+from fetcher.datasources.filter_values import (
+    INT64,
+    UnfitValue,
+    is_between_doubles,
+    is_day,
+    moment_of,
+    number_of,
+    text_of,
+    truth_of,
+    uuid_of,
+    whole_bound,
+)
 from fetcher.datasources.mongodb import inference as kinds
 from fetcher.datasources.predicates import (
     Between,
@@ -29,18 +40,16 @@ Clause: TypeAlias = dict[str, Any]
 Types: TypeAlias = frozenset[str]
 
 _OPERATORS: Final = {">": "$gt", ">=": "$gte", "<": "$lt", "<=": "$lte"}
-_DATE_ONLY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
-_TOO_FINE: Final = re.compile(r"\.\d{3}\d*[1-9]\d*(?=[^\d]|$)", re.ASCII)
-"""More than milliseconds: no date of MongoDB has them."""
+_SIGNS: Final = {operator: sign for sign, operator in _OPERATORS.items()}
+_HEX: Final = re.compile(r"([0-9a-f]{2})+")
+_LEAST_INFINITY: Final = 2**1024 - 2**970
+"""From here on a number is no double."""
+_DIGITS: Final = 3
+"""Of a second: no date of MongoDB has more."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBERS: Final = frozenset({kinds.NUMBER, kinds.DECIMAL})
 _BINARY_SUBTYPES: Final = (0, 3, 4, 5)
-
-
-class UnfitValue(Exception):
-    """The value cannot be one of the field's. It says nothing about the value."""
 
 
 def clause_of(field: str, types: Types, predicate: Predicate) -> Clause | None:
@@ -115,29 +124,26 @@ def _membership(field: str, types: Types, wanted: Membership) -> Clause | None:
 def _compared(
     field: str, operator: str, types: Types, value: JsonScalar, *, is_end: bool = False
 ) -> Clause:
+    # the order of binaries is by length and subtype
+    forms = [each for each in _forms(types, value, operator) if each[1] != kinds.BINARY]
+    if not _can_hold(types, forms):
+        raise UnfitValue
+    is_twofold = {kind for _, kind in forms} >= _NUMBERS
     clauses = []
-    for form, kind in _forms(types, value):
-        if kind == kinds.BINARY:
-            continue  # their order is by length and subtype
+    for form, kind in forms:
         clause: Clause = {operator: form}
-        if is_end and kind == kinds.DATE and _is_day(value):
-            clause = {"$lt": _day_after(form)}
-        elif kind == kinds.DECIMAL:
+        if is_end and kind == kinds.DATE and is_day(value):
+            clause = {operator: _last_of_day(form)}
+        elif is_twofold and kind == kinds.DECIMAL:
             clause["$type"] = "decimal"
-        elif kind == kinds.NUMBER and isinstance(form, float):
+        elif is_twofold and kind == kinds.NUMBER:
             clause["$not"] = {"$type": "decimal"}
         clauses.append({field: clause})
-    if not clauses:
-        raise UnfitValue
     return clauses[0] if len(clauses) == 1 else {"$or": clauses}
 
 
-def _is_day(value: JsonScalar) -> bool:
-    return isinstance(value, str) and _DATE_ONLY.fullmatch(value.strip()) is not None
-
-
-def _day_after(midnight: object) -> DatetimeMS:
-    return DatetimeMS(int(midnight) + 86_400_000)  # type: ignore[call-overload]
+def _last_of_day(midnight: object) -> DatetimeMS:
+    return DatetimeMS(int(midnight) + 86_400_000 - 1)  # type: ignore[call-overload]
 
 
 # --- values ---------------------------------------------------------------------------------
@@ -145,38 +151,51 @@ def _day_after(midnight: object) -> DatetimeMS:
 _Form: TypeAlias = tuple[object, str]
 
 
-def _forms(types: Types, value: JsonScalar) -> Sequence[_Form]:
+def _forms(types: Types, value: JsonScalar, operator: str = "$eq") -> Sequence[_Form]:
     """The value as each type it can be, with the type; raise UnfitValue where none is the field's.
 
-    Without types nothing is known about the field, and everything is asked for.
+    Without types nothing is known about the field, and everything is asked for. Where a field holds
+    nothing but texts, or nothing but booleans, a value is read as one, as in a table's column.
     """
-    if value is None:
-        raise UnfitValue
-    forms = _text_forms(types, value) if isinstance(value, str) else _plain_forms(value)
-    fitting = {kind for _, kind in forms}
-    if fitting & _NUMBERS:
-        fitting |= _NUMBERS
-    if types and types.isdisjoint(fitting):
+    forms: Sequence[_Form]
+    if types == {kinds.BOOLEAN}:
+        forms = [(truth_of(value), kinds.BOOLEAN)]
+    elif types == {kinds.STRING} and not isinstance(value, str):
+        forms = [(text_of(value), kinds.STRING)]
+    elif isinstance(value, str):
+        forms = _text_forms(types, value, operator)
+    elif isinstance(value, bool):
+        forms = [(value, kinds.BOOLEAN)]
+    else:
+        forms = _number_forms(types, value, operator)
+    if not _can_hold(types, forms):
         raise UnfitValue
     return forms
 
 
-def _plain_forms(value: bool | int | Decimal) -> list[_Form]:
-    if isinstance(value, bool):
-        return [(value, kinds.BOOLEAN)]
-    return _number_forms(value)
+def _can_hold(types: Types, forms: Sequence[_Form]) -> bool:
+    """Whether the field can hold one of the forms; numbers of all types are compared."""
+    fitting = {kind for _, kind in forms}
+    if fitting & _NUMBERS:
+        fitting |= _NUMBERS
+    return bool(forms) and not (types and types.isdisjoint(fitting))
 
 
-def _number_forms(value: int | Decimal) -> list[_Form]:
+def _number_forms(types: Types, value: JsonScalar, operator: str) -> list[_Form]:
     """MongoDB compares numbers of all types by their exact values; a fraction is two numbers: what
     a double and what a decimal makes of it."""
-    if isinstance(value, int):
-        if -(2**63) <= value < 2**63:
-            return [(Int64(value), kinds.NUMBER)]
-        return [(_decimal(Decimal(value)), kinds.DECIMAL)]
-    if value.is_finite() and value == value.to_integral_value() and abs(value) < 2**63:
-        return [(Int64(int(value)), kinds.NUMBER)]
-    return [(float(value), kinds.NUMBER), (_decimal(value), kinds.DECIMAL)]
+    number = number_of(value)
+    if isinstance(number, int) and number in INT64:
+        return [(Int64(number), kinds.NUMBER)]
+    forms: list[_Form] = []
+    bound = whole_bound(_SIGNS.get(operator, ""), number)
+    if operator != "$eq" and isinstance(bound, int) and bound in INT64:
+        forms.append((Int64(bound), kinds.NUMBER))
+    elif abs(Decimal(number)) < _LEAST_INFINITY and not is_between_doubles(number):
+        forms.append((float(number), kinds.NUMBER))
+    elif types and kinds.DECIMAL not in types and abs(Decimal(number)) >= _LEAST_INFINITY:
+        raise UnfitValue
+    return [*forms, (_decimal(Decimal(number)), kinds.DECIMAL)]
 
 
 def _decimal(value: Decimal) -> Decimal128:
@@ -187,9 +206,8 @@ def _decimal(value: Decimal) -> Decimal128:
     raise UnfitValue
 
 
-def _text_forms(types: Types, text: str) -> list[_Form]:
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise UnfitValue
+def _text_forms(types: Types, value: str, operator: str) -> list[_Form]:
+    text = text_of(value)
     forms: list[_Form] = [(text, kinds.STRING)]
     stripped = text.strip()
     for convert, kind in _READERS:
@@ -197,15 +215,15 @@ def _text_forms(types: Types, text: str) -> list[_Form]:
             forms.append((form, kind))
     forms += [(form, kinds.BINARY) for form in _binaries(stripped)]
     if types and types <= _NUMBERS:
-        forms += _written_number(stripped)
+        forms += _written_number(types, stripped, operator)
     return forms
 
 
-def _written_number(text: str) -> list[_Form]:
+def _written_number(types: Types, text: str, operator: str) -> list[_Form]:
     """A text that is a number, for a field that holds nothing but numbers."""
     if text in ("NaN", "Infinity", "-Infinity"):
         return [(float(text), kinds.NUMBER)]
-    return _number_forms(Decimal(text)) if _NUMBER.fullmatch(text) else []
+    return _number_forms(types, text, operator)
 
 
 def _object_id(text: str) -> ObjectId | None:
@@ -213,28 +231,18 @@ def _object_id(text: str) -> ObjectId | None:
 
 
 def _date(text: str) -> DatetimeMS | None:
-    """RFC 3339 or a date alone, which means its midnight; without a zone it is UTC."""
-    if len(text) < 10 or _TOO_FINE.search(text) or not _DATE_ONLY.match(text):
-        return None
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+        moment = moment_of(text, digits=_DIGITS)
+    except UnfitValue:
         return None
-    offset = moment.utcoffset() or timedelta(0)
-    since = moment.replace(tzinfo=UTC) - _EPOCH - offset
-    return DatetimeMS(since // timedelta(milliseconds=1))
+    return DatetimeMS((moment.wall.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1))
 
 
 def _binaries(text: str) -> list[Binary]:
     """As results show them: 16 bytes as a UUID, others in hex."""
     try:
-        if len(text) == 36 or len(text) == 32:
-            data = UUID(text).bytes
-        elif re.fullmatch(r"([0-9a-f]{2})+", text):
-            data = bytes.fromhex(text)
-        else:
-            return []
-    except ValueError:
+        data = bytes.fromhex(text) if _HEX.fullmatch(text) else uuid_of(text).bytes
+    except UnfitValue:
         return []
     return [Binary(data, subtype) for subtype in _BINARY_SUBTYPES]
 

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fetcher.datasources.filter_values import UnfitValue
 from fetcher.datasources.mongodb.errors import (
     INVALID_FILTER,
     INVALID_FILTER_VALUE,
     UNSUPPORTED_NAME,
 )
-from fetcher.datasources.mongodb.filters import Clause, UnfitValue, clause_of, condition_of
+from fetcher.datasources.mongodb.filters import Clause, clause_of, condition_of
 from fetcher.datasources.mongodb.inference import is_path
 from fetcher.datasources.predicates import MalformedCondition, predicates_of
 from fetcher_engine import SourceFailure, Stage

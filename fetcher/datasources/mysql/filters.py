@@ -4,16 +4,27 @@ Values become typed Python values here, and then digits: numbers in decimal, tex
 hexadecimal, so that nothing in a value and no setting of the server can end a literal early.
 """
 
-import base64
-import binascii
 import re
 import struct
-import uuid
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Final
 
+from fetcher.datasources.filter_values import (
+    UnfitValue,
+    bytes_of,
+    day_of,
+    day_or_moment,
+    double_of,
+    integer_of,
+    is_day,
+    moment_of,
+    number_of,
+    text_of,
+    truth_of,
+    uuid_of,
+)
 from fetcher.datasources.mysql.types import (
     ColumnType,
     Kind,
@@ -32,13 +43,11 @@ from fetcher.domain.json_values import JsonScalar
 
 _DATE_TIMES: Final = frozenset({Kind.DATETIME, Kind.TIMESTAMP})
 _TEXTS: Final = frozenset({Kind.TEXT, Kind.NAMED})
-_DATE_ONLY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _NO_DATE: Final = re.compile(r"\d{4}-(00-\d\d|\d\d-00)( 00:00:00(\.0+)?)?", re.ASCII)
 """Zero and partial dates, as the database writes them."""
 _CLOCK: Final = re.compile(r"-?\d{1,3}:[0-5]\d(:[0-5]\d(\.\d{1,6})?)?", re.ASCII)
-_NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
-_TOO_FINE: Final = re.compile(r"\.\d{6}\d*[1-9]\d*(?=[^\d]|$)", re.ASCII)
-"""More than microseconds: Python would cut them off, the server would round."""
+_DIGITS: Final = 6
+"""Of a second."""
 
 _MAX_DIGITS, _MAX_SCALE = 65, 30
 """Of an exact number in MySQL."""
@@ -48,10 +57,6 @@ _ESCAPE: Final = r"ESCAPE '\\'"
 
 _LONGEST_CLOCK: Final = 838
 """Hours of a ``time``."""
-
-
-class UnfitValue(Exception):
-    """The value cannot be one of the column's. It says nothing about the value."""
 
 
 class NoSuchFilter(Exception):
@@ -88,8 +93,8 @@ def _membership(column: str, column_type: ColumnType, wanted: Membership) -> str
 
 def _between(column: str, column_type: ColumnType, low: JsonScalar, high: JsonScalar) -> str:
     lower = _compare(column, column_type, ">=", _literal(column_type, low))
-    if column_type.kind in _DATE_TIMES and isinstance(high, str) and _DATE_ONLY.fullmatch(high):
-        day = _date(high)
+    if column_type.kind in _DATE_TIMES and is_day(high):
+        day = day_of(high)
         if day == date.max:
             # the next day is past every calendar
             upper = f"{column} <= TIMESTAMP'9999-12-31 23:59:59.999999'"
@@ -103,7 +108,7 @@ def _between(column: str, column_type: ColumnType, low: JsonScalar, high: JsonSc
 def _like(column: str, column_type: ColumnType, patterns: tuple[str, ...]) -> str:
     if column_type.kind not in _TEXTS:
         raise UnfitValue
-    literals = [_text_sql(pattern) for pattern in patterns]
+    literals = [text_literal(text_of(pattern)) for pattern in patterns]
     place = _place(column, column_type, literals)
     parts = [f"{place} LIKE {each} {_ESCAPE}" for each in literals]
     return f"({' OR '.join(parts)})"
@@ -136,24 +141,21 @@ def _literal(column_type: ColumnType, value: JsonScalar) -> str:
     convert = _CONVERTERS.get(column_type.kind)
     if convert is None:
         raise NoSuchFilter
-    return convert(value)
+    return convert(column_type, value)
 
 
-def _number(value: JsonScalar) -> int | Decimal:
-    """Exactly what was written: a fraction compared with an integer column stays a fraction."""
-    if isinstance(value, bool) or value is None:
-        raise UnfitValue
-    if isinstance(value, str):
-        if not _NUMBER.fullmatch(value.strip()):
-            raise UnfitValue
-        return Decimal(value.strip())
-    return value
+def _integer_sql(column_type: ColumnType, value: JsonScalar) -> str:
+    return _exact(integer_of(value, column_type.held))
 
 
-def _number_sql(value: JsonScalar) -> str:
+def _number_sql(_: ColumnType, value: JsonScalar) -> str:
+    return _exact(number_of(value))
+
+
+def _exact(value: int | Decimal) -> str:
     """An exact number where MySQL has such; one beyond is beyond every exact column."""
-    number = Decimal(_number(value))
-    if not number.is_finite() or not -300 < number.adjusted() < 300:
+    number = Decimal(value)
+    if not -300 < number.adjusted() < 300:
         raise UnfitValue
     exponent = number.normalize().as_tuple().exponent
     if isinstance(exponent, int) and -exponent > _MAX_SCALE:
@@ -163,65 +165,46 @@ def _number_sql(value: JsonScalar) -> str:
     return f"{number:f}"
 
 
-def _flag_sql(value: JsonScalar) -> str:
-    return str(int(value)) if isinstance(value, bool) else _number_sql(value)
+def _flag_sql(column_type: ColumnType, value: JsonScalar) -> str:
+    """A boolean by its words too; any other number that a ``tinyint`` holds is one."""
+    if isinstance(value, bool) or (isinstance(value, str) and value.strip().isalpha()):
+        return str(int(truth_of(value)))
+    return _integer_sql(column_type, value)
 
 
-def _wide(value: JsonScalar) -> float:
-    try:
-        number = float(_number(value))
-    except OverflowError:
-        number = float("inf")
-    if number in (float("inf"), float("-inf")):
-        raise UnfitValue
-    return number
+def _double_sql(_: ColumnType, value: JsonScalar) -> str:
+    return _wide(double_of(value))
 
 
-def _double_sql(value: JsonScalar) -> str:
-    text = repr(_wide(value))
+def _wide(number: float) -> str:
+    text = repr(number)
     return text if "e" in text else f"{text}e0"
 
 
-def _float_sql(value: JsonScalar) -> str:
+def _float_sql(_: ColumnType, value: JsonScalar) -> str:
     """The column's nearest value: 0.1 is not the double of that name."""
     try:
-        (narrow,) = struct.unpack("f", struct.pack("f", _wide(value)))
+        (narrow,) = struct.unpack("f", struct.pack("f", double_of(value)))
     except OverflowError:
         narrow = None
     if narrow is None:
         raise UnfitValue
-    return _double_sql(Decimal(narrow))
+    return _wide(narrow)
 
 
-def _text_sql(value: JsonScalar) -> str:
-    """A text; a number as it was written. Half characters cannot be in any column."""
-    if isinstance(value, bool) or value is None:
-        raise UnfitValue
-    text = value if isinstance(value, str) else str(value)
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise UnfitValue
-    return text_literal(text)
+def _text_sql(_: ColumnType, value: JsonScalar) -> str:
+    return text_literal(text_of(value))
 
 
-def _bytes_sql(value: JsonScalar) -> str:
-    try:
-        if isinstance(value, str):
-            return bytes_literal(base64.b64decode(value, validate=True))
-    except (binascii.Error, ValueError):
-        pass
-    raise UnfitValue
+def _bytes_sql(_: ColumnType, value: JsonScalar) -> str:
+    return bytes_literal(bytes_of(value))
 
 
-def _uuid_sql(value: JsonScalar) -> str:
-    try:
-        if isinstance(value, str):
-            return text_literal(str(uuid.UUID(value.strip())))
-    except ValueError:
-        pass
-    raise UnfitValue
+def _uuid_sql(_: ColumnType, value: JsonScalar) -> str:
+    return text_literal(str(uuid_of(value)))
 
 
-def _clock_sql(value: JsonScalar) -> str:
+def _clock_sql(_: ColumnType, value: JsonScalar) -> str:
     if not isinstance(value, str) or not _CLOCK.fullmatch(value):
         raise UnfitValue
     if int(value.lstrip("-").partition(":")[0]) > _LONGEST_CLOCK:
@@ -229,45 +212,22 @@ def _clock_sql(value: JsonScalar) -> str:
     return f"TIME'{value}'"
 
 
-def _date(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        pass
-    raise UnfitValue
-
-
-def _wall_time(value: JsonScalar) -> datetime:
-    """RFC 3339 or a date alone, which means its midnight, in UTC; without a zone it is UTC."""
-    if not isinstance(value, str) or len(value) < 10 or _TOO_FINE.search(value):
-        raise UnfitValue
-    try:
-        moment = datetime.fromisoformat(value.strip())
-        if moment.tzinfo is not None:
-            moment = moment.astimezone(UTC).replace(tzinfo=None)
-    except (ValueError, OverflowError):
-        raise UnfitValue from None
-    return moment
-
-
-def _moment_sql(value: JsonScalar) -> str:
+def _moment_sql(column_type: ColumnType, value: JsonScalar) -> str:
+    """Dates compare as dates; a time of day beside one is not cut off."""
     if isinstance(value, str) and _NO_DATE.fullmatch(value):
         return text_literal(value)
-    return f"TIMESTAMP'{_wall_time(value).isoformat(' ')}'"
+    if column_type.kind is Kind.DATE:
+        found = day_or_moment(value, digits=_DIGITS)
+        if isinstance(found, date):
+            return f"DATE'{found}'"
+    return f"TIMESTAMP'{moment_of(value, digits=_DIGITS).wall.isoformat(' ')}'"
 
 
-def _day_sql(value: JsonScalar) -> str:
-    """Dates compare as dates; a time of day beside one is not cut off."""
-    if isinstance(value, str) and _DATE_ONLY.fullmatch(value) and not _NO_DATE.fullmatch(value):
-        return f"DATE'{_date(value)}'"
-    return _moment_sql(value)
-
-
-_CONVERTERS: Final[Mapping[Kind, Callable[[JsonScalar], str]]] = {
-    Kind.INTEGER: _number_sql,
+_CONVERTERS: Final[Mapping[Kind, Callable[[ColumnType, JsonScalar], str]]] = {
+    Kind.INTEGER: _integer_sql,
     Kind.FLAG: _flag_sql,
-    Kind.BIGINT: _number_sql,
-    Kind.BITS: _number_sql,
+    Kind.BIGINT: _integer_sql,
+    Kind.BITS: _integer_sql,
     Kind.DECIMAL: _number_sql,
     Kind.FLOAT: _float_sql,
     Kind.DOUBLE: _double_sql,
@@ -275,7 +235,7 @@ _CONVERTERS: Final[Mapping[Kind, Callable[[JsonScalar], str]]] = {
     Kind.NAMED: _text_sql,
     Kind.BYTES: _bytes_sql,
     Kind.UUID: _uuid_sql,
-    Kind.DATE: _day_sql,
+    Kind.DATE: _moment_sql,
     Kind.DATETIME: _moment_sql,
     Kind.TIMESTAMP: _moment_sql,
     Kind.CLOCK: _clock_sql,

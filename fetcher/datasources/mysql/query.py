@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from fetcher.datasources.filter_values import UnfitValue
 from fetcher.datasources.mysql.errors import (
     INVALID_FILTER,
     INVALID_FILTER_VALUE,
     SCHEMA_CHANGED,
 )
-from fetcher.datasources.mysql.filters import NoSuchFilter, UnfitValue, predicate_sql
+from fetcher.datasources.mysql.filters import NoSuchFilter, predicate_sql
 from fetcher.datasources.mysql.names import identifier
 from fetcher.datasources.mysql.schema import Column, Table
 from fetcher.datasources.mysql.types import (

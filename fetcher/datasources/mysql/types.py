@@ -6,10 +6,12 @@ beyond ``max_allowed_packet`` say, the whole row becomes NULL, which the reader 
 Bytes are put together, not characters: no two charsets or collations ever meet.
 """
 
+import re
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
+from fetcher.datasources.filter_values import INT64
 from fetcher.domain.jobs import JobOptions
 
 
@@ -41,9 +43,10 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnType:
-    """``is_plain`` texts are UTF-8 as they are stored."""
+    """``held`` is what an integer column can hold; ``is_plain`` texts are UTF-8 as stored."""
 
     kind: Kind
+    held: range = INT64
     is_plain: bool = True
     is_sensitive: bool = False
     """Its collation tells upper from lower case."""
@@ -115,11 +118,25 @@ def column_type(
         kind = Kind.FLAG
     return ColumnType(
         kind=kind,
+        held=_held(data_type, declared.lower()),
         is_plain=charset in _PLAIN_CHARSETS,
         is_sensitive=collation.endswith(("_bin", "_cs")),
         is_native_json=kind is Kind.JSON and not is_mariadb,
         is_padded="zerofill" in declared.lower() or data_type == "year",
     )
+
+
+_BITS: Final = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+_DECLARED_BITS: Final = re.compile(r"bit\((\d+)\)")
+
+
+def _held(data_type: str, declared: str) -> range:
+    if data_type == "year":
+        return range(2156)
+    if found := _DECLARED_BITS.match(declared):
+        return range(2 ** int(found[1]))
+    bits = _BITS.get(data_type, 64)
+    return range(2**bits) if "unsigned" in declared else range(-(2 ** (bits - 1)), 2 ** (bits - 1))
 
 
 def bytes_literal(value: bytes) -> str:

@@ -6,6 +6,7 @@
 
 from typing import Final
 
+from fetcher.datasources.filter_values import day_of, is_day
 from fetcher.datasources.oracle.types import ColumnType, Kind
 from fetcher.datasources.oracle.values import (
     DATE_TIMES,
@@ -14,7 +15,6 @@ from fetcher.datasources.oracle.values import (
     NoSuchOperation,
     bound,
     day_after,
-    is_date_only,
     like_pattern,
 )
 from fetcher.datasources.predicates import (
@@ -73,8 +73,8 @@ def _between(
     place: str, column: ColumnType, low: JsonScalar, high: JsonScalar, binds: Binds
 ) -> str:
     lower = _compare(place, column, ">=", low, binds)
-    if column.kind in DATE_TIMES and is_date_only(high):
-        midnight = day_after(column, high, binds)
+    if column.kind in DATE_TIMES and is_day(high):
+        midnight = day_after(column, day_of(high), binds)
         upper = f"{place} < {midnight}" if midnight is not None else f"{place} IS NOT NULL"
     else:
         upper = _compare(place, column, "<=", high, binds)

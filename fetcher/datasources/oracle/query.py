@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from fetcher.datasources.filter_values import UnfitValue
 from fetcher.datasources.oracle.errors import (
     INVALID_FILTER,
     INVALID_FILTER_VALUE,
@@ -14,7 +15,7 @@ from fetcher.datasources.oracle.filters import predicate_sql
 from fetcher.datasources.oracle.names import TableId, is_quotable, quoted
 from fetcher.datasources.oracle.schema import Column
 from fetcher.datasources.oracle.types import LARGE, UNBOUNDED, ColumnType, Kind
-from fetcher.datasources.oracle.values import Binds, NoSuchOperation, UnfitValue
+from fetcher.datasources.oracle.values import Binds, NoSuchOperation
 from fetcher.datasources.predicates import MalformedCondition, predicates_of
 from fetcher_engine import SourceFailure, Stage
 

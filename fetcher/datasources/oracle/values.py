@@ -3,17 +3,27 @@
 Impossible conversions raise :class:`UnfitValue`, which says nothing about the value.
 """
 
-import base64
-import binascii
 import re
+import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
 import oracledb
 
+from fetcher.datasources.filter_values import (
+    Moment,
+    UnfitValue,
+    bytes_of,
+    double_of,
+    integer_of,
+    moment_of,
+    number_of,
+    text_of,
+    truth_of,
+)
 from fetcher.datasources.oracle.types import ColumnType, Kind
 from fetcher.domain.json_values import JsonScalar
 
@@ -31,21 +41,15 @@ TEXTS: Final = {
 MAX_BOUND_BYTES: Final = 32767
 """Longer texts are no VARCHAR2 any more."""
 
-_DATE_ONLY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
-_MOMENT: Final = re.compile(
-    r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d)?)(?:\.(\d+))?\s*([Zz]|[+-]\d\d:?\d\d)?", re.ASCII
-)
+_DIGITS: Final = 9
+"""Of a second."""
+
 _ROWID: Final = re.compile(r"[A-Za-z0-9+/]{18}", re.ASCII)
 _MAX_DIGITS: Final = 38
 _NUMBER_EXPONENTS: Final = range(-130, 126)
 
 _TIMESTAMP: Final = "TO_TIMESTAMP({0}, 'YYYY-MM-DD HH24:MI:SS.FF9')"
 _TIMESTAMP_TZ: Final = "TO_TIMESTAMP_TZ({0}, 'YYYY-MM-DD HH24:MI:SS.FF9 TZH:TZM')"
-
-
-class UnfitValue(Exception):
-    """The value cannot be one of the column's."""
 
 
 class NoSuchOperation(Exception):
@@ -69,7 +73,7 @@ def bound(column: ColumnType, value: JsonScalar, binds: Binds) -> str:
     """The value as an expression of the column's type; raise UnfitValue or NoSuchOperation."""
     kind = column.kind
     if kind in DATE_TIMES:
-        return _moment(column, _instant(value), binds)
+        return _moment(column, moment_of(value, digits=_DIGITS), binds)
     if kind in _CONVERTERS:
         convert, db_type = _CONVERTERS[kind]
         return binds.add(convert(column, value), db_type)
@@ -80,81 +84,52 @@ def bound(column: ColumnType, value: JsonScalar, binds: Binds) -> str:
     raise NoSuchOperation
 
 
-def is_date_only(value: JsonScalar) -> bool:
-    return isinstance(value, str) and _DATE_ONLY.fullmatch(value.strip()) is not None
-
-
-def day_after(column: ColumnType, day: JsonScalar, binds: Binds) -> str | None:
+def day_after(column: ColumnType, day: date, binds: Binds) -> str | None:
     """Midnight after the day; None: the calendar ends with it."""
-    ended, _ = _instant(day)
-    if ended.date() == date.max:
+    if day == date.max:
         return None
-    return _moment(column, (ended + timedelta(days=1), 0), binds)
+    midnight = moment_of((day + timedelta(days=1)).isoformat(), digits=0)
+    return _moment(column, midnight, binds)
 
 
 def _number(column: ColumnType, value: JsonScalar) -> int | Decimal:
     """Exactly what was written: a fraction compared with an integer column stays a fraction."""
-    if isinstance(value, bool):
-        if (column.precision, column.scale) == (1, 0):
-            return int(value)
+    is_word = isinstance(value, str) and value.strip().isalpha()
+    if (column.precision, column.scale) == (1, 0) and (isinstance(value, bool) or is_word):
+        return int(truth_of(value))
+    if column.is_integer:
+        digits = (column.precision or _MAX_DIGITS) - (column.scale or 0)
+        number = integer_of(value, range(1 - 10**digits, 10**digits))
+    else:
+        number = number_of(value)
+    exact = Decimal(number)
+    digits = len("".join(map(str, exact.as_tuple().digits)).strip("0"))
+    if digits > _MAX_DIGITS or (digits and exact.adjusted() not in _NUMBER_EXPONENTS):
         raise UnfitValue
-    if value is None:
-        raise UnfitValue
-    if isinstance(value, str):
-        if not _NUMBER.fullmatch(value.strip()):
-            raise UnfitValue
-        value = Decimal(value.strip())
-    exact = Decimal(value)
-    if not exact.is_finite():
-        raise UnfitValue
-    digits = "".join(map(str, exact.as_tuple().digits)).strip("0")
-    if len(digits) > _MAX_DIGITS or (digits and exact.adjusted() not in _NUMBER_EXPONENTS):
-        raise UnfitValue
-    return int(exact) if exact == exact.to_integral_value() else exact
+    return number
 
 
-def _float(_column: ColumnType, value: JsonScalar) -> float:
+def _float(column: ColumnType, value: JsonScalar) -> float:
     if isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
         return float(value)
-    if isinstance(value, bool) or value is None:
-        raise UnfitValue
-    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
-        raise UnfitValue
-    try:
-        found = float(value)
-    except OverflowError:
-        found = float("inf")
-    if found in (float("inf"), float("-inf")):
-        raise UnfitValue
+    found = double_of(value)
+    if column.kind is Kind.BINARY_FLOAT:
+        try:
+            struct.pack("f", found)
+        except OverflowError:
+            raise UnfitValue from None
     return found
 
 
-_TRUTHS: Final = {
-    **dict.fromkeys(("true", "t", "yes", "y", "on", "1"), True),
-    **dict.fromkeys(("false", "f", "no", "n", "off", "0"), False),
-}
-
-
 def _boolean(_column: ColumnType, value: JsonScalar) -> bool:
-    if isinstance(value, bool):
-        return value
-    truth = _TRUTHS.get(str(value).strip().lower()) if isinstance(value, int | str) else None
-    if truth is None:
-        raise UnfitValue
-    return truth
+    return truth_of(value)
 
 
 def _text(kind: Kind, value: JsonScalar, binds: Binds) -> str:
     """A text; a number as it was written. The empty text is Oracle's NULL: it compares with
     nothing."""
-    if isinstance(value, bool) or value is None:
-        raise UnfitValue
-    text = value if isinstance(value, str) else str(value)
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        size = 0
-    if not 0 < size <= MAX_BOUND_BYTES or "\0" in text:
+    text = text_of(value)
+    if not 0 < len(text.encode()) <= MAX_BOUND_BYTES or "\0" in text:
         raise UnfitValue
     return binds.add(text, TEXTS[kind])
 
@@ -165,10 +140,7 @@ def like_pattern(kind: Kind, pattern: str, binds: Binds) -> str:
 
 
 def _bytes(_column: ColumnType, value: JsonScalar) -> bytes:
-    try:
-        found = base64.b64decode(value, validate=True) if isinstance(value, str) else b""
-    except (binascii.Error, ValueError):
-        found = b""
+    found = bytes_of(value)
     if not found:
         raise UnfitValue
     return found
@@ -181,33 +153,11 @@ def _rowid(_column: ColumnType, value: JsonScalar) -> str:
     raise UnfitValue
 
 
-def _instant(value: JsonScalar) -> tuple[datetime, int]:
-    """UTC to the second, and nanoseconds; a date alone is its midnight, no zone means UTC."""
-    if not isinstance(value, str):
-        raise UnfitValue
-    text = value.strip()
-    found = _MOMENT.fullmatch(f"{text}T00:00:00" if _DATE_ONLY.fullmatch(text) else text)
-    if found is None:
-        raise UnfitValue
-    day, clock, fraction, zone = found.groups()
-    fraction = (fraction or "").rstrip("0")
-    if len(fraction) > 9:
-        raise UnfitValue
-    try:
-        moment = datetime.fromisoformat(f"{day}T{clock}{(zone or 'Z').upper()}").astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    else:
-        return moment.replace(tzinfo=None), int(fraction.ljust(9, "0"))
-    raise UnfitValue
-
-
-def _moment(column: ColumnType, instant: tuple[datetime, int], binds: Binds) -> str:
+def _moment(column: ColumnType, moment: Moment, binds: Binds) -> str:
     """A ``DATE`` has seconds: with a fraction the comparison is that of timestamps."""
-    moment, nanoseconds = instant
-    if column.kind is Kind.DATE and not nanoseconds:
-        return binds.add(moment, oracledb.DB_TYPE_DATE)
-    text = f"{moment.isoformat(' ')}.{nanoseconds:09}"
+    if column.kind is Kind.DATE and not moment.fraction:
+        return binds.add(moment.second, oracledb.DB_TYPE_DATE)
+    text = f"{moment.second.isoformat(' ')}.{moment.fraction:0<9}"
     if column.kind in (Kind.DATE, Kind.TIMESTAMP):
         return _TIMESTAMP.format(binds.add(text, oracledb.DB_TYPE_VARCHAR))
     return _TIMESTAMP_TZ.format(binds.add(f"{text} +00:00", oracledb.DB_TYPE_VARCHAR))

@@ -3,17 +3,30 @@
 Values become typed Python values here and are quoted by psycopg alone.
 """
 
-import base64
-import binascii
-import re
-import uuid
+import math
+import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Final
+from uuid import UUID
 
 from psycopg import sql
 
+from fetcher.datasources.filter_values import (
+    UnfitValue,
+    bytes_of,
+    day_of,
+    day_or_moment,
+    double_of,
+    integer_of,
+    is_day,
+    moment_of,
+    number_of,
+    text_of,
+    truth_of,
+    uuid_of,
+)
 from fetcher.datasources.postgresql.types import ColumnType, Kind
 from fetcher.datasources.predicates import (
     Between,
@@ -27,14 +40,8 @@ from fetcher.domain.json_values import JsonScalar
 
 _DATE_TIMES: Final = frozenset({Kind.TIMESTAMP, Kind.TIMESTAMPTZ})
 _TEXTS: Final = frozenset({Kind.TEXT, Kind.PADDED})
-_DATE_ONLY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
-_TOO_FINE: Final = re.compile(r"\.\d{6}\d*[1-9]\d*(?=[^\d]|$)", re.ASCII)
-"""More than microseconds: Python would cut them off, the server would round."""
-
-
-class UnfitValue(Exception):
-    """The value cannot be one of the column's. It says nothing about the value."""
+_DIGITS: Final = 6
+"""Of a second."""
 
 
 def predicate_sql(
@@ -81,15 +88,15 @@ def _between(
     column: sql.Composable, column_type: ColumnType, low: JsonScalar, high: JsonScalar
 ) -> sql.Composable:
     lower = _compare(column, ">=", _literal(column_type, low))
-    if column_type.kind in _DATE_TIMES and isinstance(high, str) and _DATE_ONLY.fullmatch(high):
+    if column_type.kind in _DATE_TIMES and is_day(high):
         upper = _compare(column, "<", _day_after(column_type, high))
     else:
         upper = _compare(column, "<=", _literal(column_type, high))
     return sql.SQL("({} AND {})").format(lower, upper)
 
 
-def _day_after(column_type: ColumnType, day: str) -> sql.Composable:
-    ended = _date(day)
+def _day_after(column_type: ColumnType, day: JsonScalar) -> sql.Composable:
+    ended = day_of(day)
     if ended == date.max:
         # the next day is past what Python's calendar holds
         return _cast("10000-01-01 00:00:00+00", column_type)
@@ -102,7 +109,7 @@ def _like(
     if column_type.kind not in _TEXTS:
         raise UnfitValue
     parts = [
-        sql.SQL("{} LIKE {} ESCAPE '\\'").format(column, sql.Literal(_text(pattern)))
+        sql.SQL("{} LIKE {} ESCAPE '\\'").format(column, sql.Literal(_text(column_type, pattern)))
         for pattern in patterns
     ]
     return sql.SQL("({})").format(sql.SQL(" OR ").join(parts))
@@ -117,8 +124,7 @@ def _compare(column: sql.Composable, sign: str, value: sql.Composable) -> sql.Co
 
 def _literal(column_type: ColumnType, value: JsonScalar) -> sql.Composable:
     convert = _CONVERTERS.get(column_type.kind, _own_text)
-    converted = convert(value)
-    literal = sql.Literal(converted)
+    literal = sql.Literal(convert(column_type, value))
     if column_type.kind is Kind.REAL:
         # a float8 would never equal the column's nearest float4
         return sql.SQL("{}::float4").format(literal)
@@ -127,127 +133,73 @@ def _literal(column_type: ColumnType, value: JsonScalar) -> sql.Composable:
     return literal
 
 
-def _number(value: JsonScalar) -> int | Decimal:
-    """Exactly what was written: a fraction compared with an integer column stays a fraction."""
-    if isinstance(value, bool) or value is None:
-        raise UnfitValue
-    if isinstance(value, str):
-        if not _NUMBER.fullmatch(value.strip()):
-            raise UnfitValue
-        value = Decimal(value.strip())
-        if value == value.to_integral_value() and abs(value.adjusted()) < 40:
-            return int(value)
-    return value
+def _integer(column_type: ColumnType, value: JsonScalar) -> int | Decimal:
+    return integer_of(value, column_type.held)
 
 
-def _float(value: JsonScalar) -> int | Decimal | str:
-    if isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
-        return value
-    return _number(value)
-
-
-def _numeric(value: JsonScalar) -> int | Decimal:
+def _numeric(_: ColumnType, value: JsonScalar) -> int | Decimal:
     if isinstance(value, str) and value == "NaN":
         return Decimal(value)
-    return _number(value)
+    return number_of(value)
 
 
-_TRUTHS: Final[Mapping[str, bool]] = {
-    **dict.fromkeys(("true", "t", "yes", "y", "on", "1"), True),
-    **dict.fromkeys(("false", "f", "no", "n", "off", "0"), False),
-}
-
-
-def _boolean(value: JsonScalar) -> bool:
-    if isinstance(value, bool):
+def _float(column_type: ColumnType, value: JsonScalar) -> int | Decimal | str:
+    """The digits as they were written: the server takes the nearest float."""
+    if isinstance(value, str) and value in ("NaN", "Infinity", "-Infinity"):
         return value
-    truth = _TRUTHS.get(str(value).strip().lower()) if isinstance(value, int | str) else None
-    if truth is None:
+    nearest = double_of(value)
+    if column_type.kind is Kind.REAL:
+        try:
+            struct.pack("f", nearest)
+        except OverflowError:
+            nearest = math.inf
+    number = number_of(value)
+    # what is nearer to nothing than to any float would be an error of the server's
+    if math.isinf(nearest) or (number and abs(nearest) < _LEAST[column_type.kind]):
         raise UnfitValue
-    return truth
+    return number
 
 
-def _text(value: JsonScalar) -> str:
-    """A text; a number as it was written. NUL and half characters cannot be in any column."""
-    if isinstance(value, bool) or value is None:
-        raise UnfitValue
-    text = value if isinstance(value, str) else str(value)
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+_LEAST: Final = {Kind.REAL: 2.0**-149, Kind.DOUBLE: 2.0**-1074}
+"""The smallest positive values."""
+
+
+def _boolean(_: ColumnType, value: JsonScalar) -> bool:
+    return truth_of(value)
+
+
+def _text(_: ColumnType, value: JsonScalar) -> str:
+    """NUL cannot be in any column."""
+    text = text_of(value)
+    if "\0" in text:
         raise UnfitValue
     return text
 
 
-def _own_text(value: JsonScalar) -> str:
+def _own_text(column_type: ColumnType, value: JsonScalar) -> str:
     """For the server to read as the column's type: a wrong text fails before the first row."""
-    return ("true" if value else "false") if isinstance(value, bool) else _text(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _text(column_type, value)
 
 
-def _uuid(value: JsonScalar) -> uuid.UUID:
-    try:
-        if isinstance(value, str):
-            return uuid.UUID(value.strip())
-    except ValueError:
-        pass
-    raise UnfitValue
+def _uuid(_: ColumnType, value: JsonScalar) -> UUID:
+    return uuid_of(value)
 
 
-def _bytes(value: JsonScalar) -> bytes:
-    try:
-        if isinstance(value, str):
-            return base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        pass
-    raise UnfitValue
+def _bytes(_: ColumnType, value: JsonScalar) -> bytes:
+    return bytes_of(value)
 
 
-def _date(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        pass
-    raise UnfitValue
-
-
-def _instant(value: JsonScalar) -> datetime:
-    """RFC 3339 or a date alone, which means its midnight; without a zone it is UTC."""
-    if not isinstance(value, str) or len(value) < 10 or _TOO_FINE.search(value):
-        raise UnfitValue
-    text = value.strip()
-    try:
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is None:
-            return moment.replace(tzinfo=UTC)
-        return moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    raise UnfitValue
-
-
-def _wall_time(value: JsonScalar) -> datetime:
-    return _instant(value).replace(tzinfo=None)
-
-
-def _date_or_moment(value: JsonScalar) -> date | datetime:
-    """Dates compare as dates; a time of day beside one is not cut off."""
-    if isinstance(value, str) and _DATE_ONLY.fullmatch(value.strip()):
-        return _date(value.strip())
-    moment = _wall_time(value)
-    midnight = (moment.hour, moment.minute, moment.second, moment.microsecond) == (0, 0, 0, 0)
-    return moment.date() if midnight else moment
-
-
-_INFINITIES: Final = frozenset({"infinity", "-infinity"})
-
-
-def _or_infinity(
-    convert: Callable[[JsonScalar], date | datetime],
-) -> Callable[[JsonScalar], date | datetime | str]:
-    def converted(value: JsonScalar) -> date | datetime | str:
-        if isinstance(value, str) and value.strip().lower() in _INFINITIES:
-            return value.strip().lower()
-        return convert(value)
-
-    return converted
+def _moment(column_type: ColumnType, value: JsonScalar) -> date | datetime | str:
+    """Without a zone for the columns that have none: their wall times are UTC."""
+    if isinstance(value, str) and value.strip().lower() in ("infinity", "-infinity"):
+        return value.strip().lower()
+    if column_type.kind is Kind.DATE:
+        found = day_or_moment(value, digits=_DIGITS)
+        return found if isinstance(found, date) else found.wall
+    wall = moment_of(value, digits=_DIGITS).wall
+    return wall.replace(tzinfo=UTC) if column_type.kind is Kind.TIMESTAMPTZ else wall
 
 
 def _cast(text: str, column_type: ColumnType) -> sql.Composable:
@@ -255,9 +207,9 @@ def _cast(text: str, column_type: ColumnType) -> sql.Composable:
     return sql.SQL(template).format(sql.Literal(text))
 
 
-_CONVERTERS: Final[Mapping[Kind, Callable[[JsonScalar], object]]] = {
-    Kind.INTEGER: _number,
-    Kind.BIGINT: _number,
+_CONVERTERS: Final[Mapping[Kind, Callable[[ColumnType, JsonScalar], object]]] = {
+    Kind.INTEGER: _integer,
+    Kind.BIGINT: _integer,
     Kind.NUMERIC: _numeric,
     Kind.REAL: _float,
     Kind.DOUBLE: _float,
@@ -266,7 +218,7 @@ _CONVERTERS: Final[Mapping[Kind, Callable[[JsonScalar], object]]] = {
     Kind.PADDED: _text,
     Kind.UUID: _uuid,
     Kind.BYTES: _bytes,
-    Kind.DATE: _or_infinity(_date_or_moment),
-    Kind.TIMESTAMP: _or_infinity(_wall_time),
-    Kind.TIMESTAMPTZ: _or_infinity(_instant),
+    Kind.DATE: _moment,
+    Kind.TIMESTAMP: _moment,
+    Kind.TIMESTAMPTZ: _moment,
 }

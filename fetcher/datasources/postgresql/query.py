@@ -10,12 +10,13 @@ from typing import Final
 
 from psycopg import sql
 
+from fetcher.datasources.filter_values import UnfitValue
 from fetcher.datasources.postgresql.errors import (
     INVALID_FILTER,
     INVALID_FILTER_VALUE,
     SCHEMA_CHANGED,
 )
-from fetcher.datasources.postgresql.filters import UnfitValue, is_judged_here, predicate_sql
+from fetcher.datasources.postgresql.filters import is_judged_here, predicate_sql
 from fetcher.datasources.postgresql.names import TableId
 from fetcher.datasources.postgresql.session import Session
 from fetcher.datasources.postgresql.types import (

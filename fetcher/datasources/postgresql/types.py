@@ -11,6 +11,7 @@ from typing import Final
 
 from psycopg import sql
 
+from fetcher.datasources.filter_values import INT64
 from fetcher.domain.jobs import JobOptions
 
 
@@ -44,8 +45,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
+    """``held`` is what an integer column can hold."""
+
     kind: Kind
     element: "ColumnType | None" = None
+    held: range = INT64
 
 
 _OTHER: Final = ColumnType(Kind.OTHER)
@@ -80,10 +84,13 @@ _KINDS: Final = {
 """By type OID (``pg_type.dat``): these never change between versions and servers."""
 
 
+_HELD: Final = {21: range(-(2**15), 2**15), 23: range(-(2**31), 2**31), 26: range(2**32)}
+
+
 def base_type(oid: int) -> ColumnType | None:
     """The type behind a built-in scalar's OID; None: the catalogue must say what it is."""
     kind = _KINDS.get(oid)
-    return ColumnType(kind) if kind is not None else None
+    return ColumnType(kind, held=_HELD.get(oid, INT64)) if kind is not None else None
 
 
 def catalogued_type(*, category: str, element_oid: int, name: str) -> ColumnType:

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 import trio
 
+from fetcher.datasources.sqlite.filters import add_functions
 from fetcher_engine import SourceFailure, Stage
 
 T = TypeVar("T")
@@ -203,6 +204,7 @@ def _opened(
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 8 * max_cell_bytes)
         # Their first use declares these virtual tables, by steps that the authorizer must refuse.
         connection.execute("SELECT 1 FROM pragma_table_list AS l, pragma_table_xinfo(l.name)")
+        add_functions(connection)
         connection.set_authorizer(_authorized)
     except SourceFailure as failure:
         return failure

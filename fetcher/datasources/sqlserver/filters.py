@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Final
 
+from fetcher.datasources.filter_values import UnfitValue, day_of, is_day, text_of
 from fetcher.datasources.predicates import (
     Between,
     Comparison,
@@ -17,14 +18,7 @@ from fetcher.datasources.predicates import (
 )
 from fetcher.datasources.sqlserver.link import Bound
 from fetcher.datasources.sqlserver.types import Column, Kind
-from fetcher.datasources.sqlserver.values import (
-    DATE_ONLY,
-    Converted,
-    UnfitValue,
-    converted,
-    day_of,
-    text_of,
-)
+from fetcher.datasources.sqlserver.values import Converted, converted
 from fetcher.domain.json_values import JsonScalar
 
 MAX_PARAMETERS: Final = 2000
@@ -100,8 +94,8 @@ def _list(column: Column, template: str, bound: Sequence[Bound], values: Values)
 
 def _between(place: str, column: Column, low: JsonScalar, high: JsonScalar, values: Values) -> str:
     lower = _compare(place, ">=", converted(column, low), values)
-    if column.kind in _MOMENTS and isinstance(high, str) and DATE_ONLY.fullmatch(high.strip()):
-        ended = day_of(high.strip())
+    if column.kind in _MOMENTS and is_day(high):
+        ended = day_of(high)
         if ended == date.max:
             # nothing is later
             return f"({lower})"

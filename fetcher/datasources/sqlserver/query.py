@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fetcher.datasources.filter_values import UnfitValue
 from fetcher.datasources.predicates import MalformedCondition, predicates_of
 from fetcher.datasources.sqlserver.errors import INVALID_FILTER, INVALID_FILTER_VALUE
 from fetcher.datasources.sqlserver.filters import Values, predicate_sql
 from fetcher.datasources.sqlserver.link import Statement
 from fetcher.datasources.sqlserver.names import TableId, quoted
 from fetcher.datasources.sqlserver.types import Column, read_expression
-from fetcher.datasources.sqlserver.values import UnfitValue
 from fetcher_engine import SourceFailure, Stage
 
 

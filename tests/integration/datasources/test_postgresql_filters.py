@@ -81,17 +81,7 @@ CASES: list[tuple[Mapping[str, Condition], list[int]]] = [
     ({"n": {"gt": [Decimal("7.5")]}}, [8, 9]),
     ({"n": {"eq": [Decimal("7.5")]}}, []),
     ({"n": {"eq": ["7"]}}, [7]),
-    ({"n": {"eq": [10**30]}}, []),
-    (
-        {
-            "n": {
-                "lt": [
-                    -5,
-                ]
-            }
-        },
-        [],
-    ),
+    ({"n": {"lt": [-5]}}, []),
     ({"n": {"is_null": [True]}}, []),
     ({"s": {"is_null": [True]}}, [4]),
     ({"s": {"not_null": [True]}, "n": {"lt": [6]}}, [1, 2, 3, 5]),
@@ -167,6 +157,13 @@ async def test_every_operator_gives_its_rows(connection: Connection) -> None:
         ("u", {"eq": ["zz"]}, "invalid_filter_value"),
         ("n", {"eq": ["abc"]}, "invalid_filter_value"),
         ("n", {"eq": [True]}, "invalid_filter_value"),
+        ("n", {"lt": [2**31]}, "invalid_filter_value"),
+        ("big", {"eq": [-(2**63) - 1]}, "invalid_filter_value"),
+        ("f4", {"lt": [Decimal("1e39")]}, "invalid_filter_value"),
+        ("f4", {"gt": [Decimal("1e-46")]}, "invalid_filter_value"),
+        ("f8", {"gt": [Decimal("1e-400")]}, "invalid_filter_value"),
+        ("d", {"eq": ["20310401"]}, "invalid_filter_value"),
+        ("ts", {"eq": ["2031-W14-2"]}, "invalid_filter_value"),
         ("s", {"eq": [True]}, "invalid_filter_value"),
         ("s", {"eq": ["nul\0"]}, "invalid_filter_value"),
         ("s", {"eq": ["\ud800"]}, "invalid_filter_value"),

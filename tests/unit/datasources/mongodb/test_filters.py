@@ -6,7 +6,8 @@ from decimal import Decimal
 import pytest
 from bson import DatetimeMS, Decimal128, Int64, ObjectId
 
-from fetcher.datasources.mongodb.filters import UnfitValue, clause_of, like_pattern
+from fetcher.datasources.filter_values import UnfitValue
+from fetcher.datasources.mongodb.filters import clause_of, like_pattern
 from fetcher.datasources.predicates import Between, Comparison, Like, Membership, NullCheck
 
 NOTHING: frozenset[str] = frozenset()
@@ -56,7 +57,12 @@ def test_a_value_stands_for_every_type_it_can_have() -> None:
     assert len(forms("00010203-0405-0607-0809-0a0b0c0d0e0f", "binData")) == 5
     assert forms(Decimal("0.1")) == [0.1, Decimal128("0.1")]
     assert forms(Decimal("7.0"), "decimal") == [Int64(7)]
-    assert forms(2**63) == [Decimal128(str(2**63))]
+    assert forms(2**63) == [2.0**63, Decimal128(str(2**63))]
+    assert forms(-(2**63) - 1) == [Decimal128(str(-(2**63) - 1))]
+    assert forms(10**30) == [1e30, Decimal128(str(10**30))]
+    assert forms(Decimal("9007199254740992.5")) == [Decimal128("9007199254740992.5")]
+    assert forms(5, "string") == ["5"]
+    assert forms(1, "boolean") == forms("true", "boolean") == [True]
     assert forms("12.50", "number") == ["12.50", 12.5, Decimal128("12.50")]
     assert forms("12.50", "number", "string") == ["12.50"]
 
@@ -65,9 +71,11 @@ def test_a_value_stands_for_every_type_it_can_have() -> None:
     ("value", "kind"),
     [
         ("x", "number"),
-        (1, "string"),
+        (True, "string"),
         (True, "number"),
-        (1, "boolean"),
+        (2, "boolean"),
+        ("perhaps", "boolean"),
+        (Decimal("1e400"), "number"),
         ("2031-02-30", "date"),
         ("2031-01-01T00:00:00.0001Z", "date"),
         ("zz", "objectId"),
@@ -85,7 +93,7 @@ def test_the_last_day_of_a_range_of_dates_is_whole() -> None:
     assert clause is not None
     lower, upper = clause["$and"]
     assert {"f": {"$gte": DatetimeMS(1_924_992_000_000)}} in lower["$or"]
-    assert {"f": {"$lt": DatetimeMS(1_924_992_000_000 + 86_400_000)}} in upper["$or"]
+    assert {"f": {"$lte": DatetimeMS(1_924_992_000_000 + 86_399_999)}} in upper["$or"]
 
 
 def test_nulls_and_nothing() -> None:
@@ -104,4 +112,14 @@ def test_what_has_no_order_or_no_text_is_unfit() -> None:
     uuid = "00010203-0405-0607-0809-0a0b0c0d0e0f"
     with pytest.raises(UnfitValue):
         clause_of("f", frozenset({"number"}), Like(("1%",)))
-    assert clause_of("f", frozenset({"binData"}), Comparison(">", uuid)) == {"f": {"$gt": uuid}}
+    with pytest.raises(UnfitValue):
+        clause_of("f", frozenset({"binData"}), Comparison(">", uuid))
+
+
+def test_a_fraction_between_doubles_bounds_the_integers_beside_it() -> None:
+    fraction = Decimal("9007199254740992.5")
+    clause = clause_of("f", frozenset({"number"}), Comparison("<", fraction))
+    assert clause is not None
+    integers, decimals = clause["$or"]
+    assert integers == {"f": {"$lt": Int64(9007199254740993), "$not": {"$type": "decimal"}}}
+    assert decimals == {"f": {"$lt": Decimal128(fraction), "$type": "decimal"}}

@@ -1,13 +1,14 @@
 """Conditions as T-SQL: what is compared, and what is bound."""
 
 import json
+from decimal import Decimal
 
 import pytest
 
+from fetcher.datasources.filter_values import UnfitValue
 from fetcher.datasources.predicates import predicates_of
 from fetcher.datasources.sqlserver.filters import Values, like_pattern, predicate_sql
 from fetcher.datasources.sqlserver.types import Column
-from fetcher.datasources.sqlserver.values import UnfitValue
 
 
 def a_column(
@@ -35,7 +36,7 @@ CASES: list[tuple[str | None, object, str, list[object]]] = [
     ("int", {"eq": [5]}, "(c IN (CONVERT(bigint, @P1)))", ["5"]),
     ("bigint", {"eq": [9007199254740993]}, "(c IN (CONVERT(bigint, @P1)))", ["9007199254740993"]),
     ("int", {"gt": ["1.5"]}, "c > CONVERT(decimal(38, 1), @P1)", ["1.5"]),
-    ("int", {"lt": [2**63]}, "c < CONVERT(decimal(38, 0), @P1)", ["9223372036854775808"]),
+    ("decimal", {"lt": [2**63]}, "c < CONVERT(decimal(38, 0), @P1)", ["9223372036854775808"]),
     ("decimal", {"eq": ["1.50", 2]},
      "(c IN (CONVERT(decimal(38, 1), @P1)) OR c IN (CONVERT(bigint, @P2)))", ["1.5", "2"]),
     ("money", {"gte": ["-0.0001"]}, "c >= CONVERT(decimal(38, 4), @P1)", ["-0.0001"]),
@@ -94,6 +95,13 @@ def test_condition(
         ("int", "zz"),
         ("int", True),
         ("int", "1e39"),
+        ("int", 2**31),
+        ("tinyint", -1),
+        ("smallint", 2**15),
+        ("bigint", 2**63),
+        ("real", "1e-46"),
+        ("datetime2", "20310301"),
+        ("datetime2", "2031-W14-2"),
         ("decimal", "0." + "1" * 39),
         ("bit", 2),
         ("float", "1e999"),
@@ -143,7 +151,7 @@ def test_pattern_means_the_same_as_everywhere(pattern: str, own: str) -> None:
     ("base_type", "collation", "listed", "item"),
     [
         ("int", None, [1], "CONVERT(bigint, j.value)"),
-        ("float", None, [0.5], "CONVERT(float, j.value)"),
+        ("float", None, [Decimal("0.5")], "CONVERT(float, j.value)"),
         ("nvarchar", "Latin1_General_CI_AS", ["a"], "j.value COLLATE Latin1_General_CI_AS"),
         ("nvarchar", "evil; DROP", ["a"], "j.value"),
     ],
