@@ -26,6 +26,7 @@ from fetcher.domain.jobs import (
     EventBacklog,
     EventClaim,
     EventMark,
+    Filters,
     FinishAnswer,
     Job,
     JobOptions,
@@ -383,6 +384,8 @@ class SourceEngines(Protocol):
         connections: Sequence[Connection],
         options: JobOptions,
         requested: MappedFields | None = None,
+        filters: Filters | None = None,
     ) -> Engine:
-        """``requested`` decides which schemas discovery reads (spec engine 17.4)."""
+        """``requested`` decides which schemas discovery reads (spec engine 17.4); a source that
+        has its schema from a sample also looks for the fields of ``filters``."""
         ...

@@ -164,7 +164,9 @@ class RunJob:
         sealer = self._parts.new_sealer()
         storage_failures: list[PortError] = []
         try:
-            engine = self._parts.engines.engine_for(connections, job.options, job.mapped_fields)
+            engine = self._parts.engines.engine_for(
+                connections, job.options, job.mapped_fields, job.filters
+            )
             plan = await engine.plan_extraction(TENANT, self._request(job, connections))
             plan = replace(plan, request_id=str(job.id))
             async with self._parts.objects.upload(key) as upload:

@@ -12,7 +12,7 @@ from fetcher.datasources.row_encoding import OrjsonRowEncoding
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
 from fetcher.domain.connections import Connection
-from fetcher.domain.jobs import JobOptions, MappedFields
+from fetcher.domain.jobs import Filters, JobOptions, MappedFields
 from fetcher_engine import Engine, Spool
 
 __all__ = ["RequestEngines", "SourceSettings", "open_source_engines"]
@@ -32,9 +32,10 @@ class RequestEngines:
         connections: Sequence[Connection],
         options: JobOptions,
         requested: MappedFields | None = None,
+        filters: Filters | None = None,
     ) -> Engine:
         """No I/O. ``requested`` decides which tables discovery reads."""
-        scope = RequestScope(options=options, requested=requested)
+        scope = RequestScope(options=options, requested=requested, filters=filters or {})
         return Engine(
             SourceRegistry(self._settings, self._sessions, scope),
             connection_store=ResolvedConnectionStore(connections, scope),

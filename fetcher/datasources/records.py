@@ -6,7 +6,7 @@ from typing import Final
 
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
 from fetcher.datasources.targets import Target
-from fetcher.domain.connections import Connection
+from fetcher.domain.connections import Connection, SourceType
 from fetcher_engine import (
     ConnectionDescriptor,
     EngineError,
@@ -26,7 +26,7 @@ class ResolvedConnectionStore:
     def __init__(self, connections: Sequence[Connection], scope: RequestScope) -> None:
         self._descriptors: dict[str, ConnectionDescriptor] = {}
         for connection in connections:
-            descriptor = descriptor_of(connection, scope.tables(connection.config_name))
+            descriptor = descriptor_of(connection, scope)
             self._descriptors.setdefault(connection.config_name, descriptor)
 
     async def find_connection(
@@ -38,11 +38,11 @@ class ResolvedConnectionStore:
 
 
 def descriptor_of(
-    connection: Connection, requested: Sequence[str] | None = None
+    connection: Connection, scope: RequestScope | None = None
 ) -> ConnectionDescriptor:
     """The record as the Engine sees it, and the record itself behind a host attribute.
 
-    A schema that was discovered for the ``requested`` tables answers for no others.
+    A schema that was discovered for one ``scope`` answers for no other.
     """
     return ConnectionDescriptor(
         config_name=connection.config_name,
@@ -55,14 +55,19 @@ def descriptor_of(
         ssl_mode=connection.tls.mode if connection.tls else "",
         id=str(connection.id),
         key_version=connection.encryption_key_version,
-        revision=_revision(connection, requested),
+        revision=_revision(connection, scope),
         host_attributes={RECORD: connection},
     )
 
 
-def _revision(connection: Connection, requested: Sequence[str] | None) -> str:
-    tables = None if requested is None else sorted(requested)
-    return json.dumps([connection.updated_at.isoformat(), tables])
+def _revision(connection: Connection, scope: RequestScope | None) -> str:
+    """What is looked for decides what is found: the tables, and the fields where a sample tells
+    them, since one that no sampled document has is looked for by name."""
+    wanted = None if scope is None else scope.fields(connection.config_name)
+    found: object = None if wanted is None else sorted(wanted)
+    if wanted is not None and connection.type is SourceType.MONGODB:
+        found = {table: sorted(fields) for table, fields in sorted(wanted.items())}
+    return json.dumps([connection.updated_at.isoformat(), found])
 
 
 def record_of(descriptor: ConnectionDescriptor) -> Connection:

@@ -1,12 +1,12 @@
 """What decides how sources are read: the operator's settings, and one request's wishes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fetcher.datasources.addresses import Judge
 from fetcher.domain.connections import Connection
-from fetcher.domain.jobs import JobOptions, MappedFields
+from fetcher.domain.jobs import Filters, JobOptions, MappedFields
 from fetcher_engine import Limits
 
 
@@ -56,9 +56,20 @@ class RequestScope:
 
     options: JobOptions
     requested: MappedFields | None
+    filters: Filters = field(default_factory=dict)
 
     def tables(self, config_name: str) -> tuple[str, ...] | None:
         """The tables as they were requested; None where a request names none."""
         if self.requested is None or config_name not in self.requested:
             return None
         return tuple(self.requested[config_name])
+
+    def fields(self, config_name: str) -> Mapping[str, Sequence[str]] | None:
+        """By table, the fields to read and those to filter by; None as for :meth:`tables`."""
+        if self.requested is None or config_name not in self.requested:
+            return None
+        filtered = self.filters.get(config_name, {})
+        return {
+            table: tuple(dict.fromkeys((*fields, *filtered.get(table, ()))))
+            for table, fields in self.requested[config_name].items()
+        }

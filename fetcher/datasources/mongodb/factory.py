@@ -27,6 +27,7 @@ class MongodbFactory(SourceFactory):
             layout=OwnCollections(
                 config_name=record.config_name,
                 requested=None if requested is None else requested.get(record.config_name),
+                wanted=self._scope.fields(record.config_name),
                 new_writer=lambda: BsonWriter(
                     self._scope.options, max_cell_bytes=self._settings.max_cell_bytes
                 ),

@@ -51,15 +51,18 @@ class OwnCollections:
         config_name: str,
         requested: Mapping[str, Sequence[str]] | None,
         new_writer: Callable[[], RowWriter],
+        wanted: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """``requested`` are the collections and fields as they were asked for."""
+        """``requested`` are the collections and fields as they were asked for; ``wanted`` those
+        with the fields to filter by."""
         self._config_name = config_name
         self._requested = requested
+        self._wanted = requested if wanted is None else wanted
         self._new_writer = new_writer
 
     def snapshot(self, database: Source) -> SchemaSnapshot:
         return prepared_snapshot(
-            SchemaSnapshot(self._config_name, tuple(read_tables(database, self._requested))),
+            SchemaSnapshot(self._config_name, tuple(read_tables(database, self._wanted))),
             config_name=self._config_name,
             source=SourceNames(SourceType.MONGODB),
             filter_system=True,

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
 from bson import decode_iter
+from pymongo.collection import Collection
 from pymongo.database import Database
-from pymongo.errors import PyMongoError
+from pymongo.errors import ExecutionTimeout, PyMongoError
 
 from fetcher.datasources.mongodb.errors import is_forbidden
 from fetcher.datasources.mongodb.inference import LENIENT, UNKNOWN, Inferred, is_path, is_path_part
@@ -133,9 +134,13 @@ def _decoded(batch: object) -> Iterator[dict[str, Any]]:
 
 
 def _exists(database: Source, name: str, field: str) -> bool:
-    """Whether some document has what no document of the sample had; at most 2 seconds."""
-    found = database[name].find_one({field: {"$exists": True}}, {"_id": True}, max_time_ms=PROBE_MS)
-    return found is not None
+    """Whether some document has what no document of the sample had. Two seconds without an answer
+    are a yes: a field that turns out to be missing makes no row wrong."""
+    there = {field: {"$exists": True}}
+    try:
+        return database[name].find_one(there, {"_id": True}, max_time_ms=PROBE_MS) is not None
+    except ExecutionTimeout:
+        return True
 
 
 def types_of(database: Source, name: str, fields: Iterable[str]) -> Mapping[str, frozenset[str]]:
@@ -150,9 +155,17 @@ def types_of(database: Source, name: str, fields: Iterable[str]) -> Mapping[str,
     inferred, _ = infer(database, name, wanted)
     for field in wanted:
         if not inferred.types.get(field):
-            there = {field: {"$exists": True, "$ne": None}}
-            inferred.look_at(collection.find(there, max_time_ms=PROBE_MS, limit=_FEW))
+            inferred.look_at(_few(collection, field))
     return {field: comparable(inferred.types.get(field, set())) for field in wanted}
+
+
+def _few(collection: Collection[dict[str, Any]], field: str) -> Iterator[dict[str, Any]]:
+    """Some documents that have the field; those that come within 2 seconds."""
+    there = {field: {"$exists": True, "$ne": None}}
+    try:
+        yield from collection.find(there, [field], max_time_ms=PROBE_MS, limit=_FEW)
+    except ExecutionTimeout:
+        return
 
 
 def comparable(types: set[str]) -> frozenset[str]:

@@ -97,10 +97,9 @@ async def document(
     """The result document, as a worker would get it."""
     name = connection.config_name
     requested = {name: {table: tuple(columns) for table, columns in fields.items()}}
-    engine = opened.engine_for([connection], options or JobOptions(), requested)
-    request = ExtractionRequest(
-        mapped_fields={name: fields}, filters={name: filters} if filters else {}
-    )
+    wanted: Any = {name: filters} if filters else {}
+    engine = opened.engine_for([connection], options or JobOptions(), requested, wanted)
+    request = ExtractionRequest(mapped_fields={name: fields}, filters=wanted)
     plan = await engine.plan_extraction(TENANT, request)
     pieces: list[bytes] = []
 

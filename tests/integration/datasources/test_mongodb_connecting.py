@@ -18,7 +18,7 @@ from tests.integration.datasources.mongo_server import make_users, running_serve
 from tests.integration.datasources.relay import relay
 from tests.servers.certificates import Authority, Identity, authority
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("brief_threads")]
 
 PASSWORD = "p@ss wörd%/?#:'\"\\"
 USER = "o'brien"

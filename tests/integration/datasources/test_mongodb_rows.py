@@ -14,7 +14,7 @@ from pymongo.errors import OperationFailure
 
 from fetcher.datasources.connecting import TableStream
 from fetcher.datasources.engines import RequestEngines
-from fetcher.datasources.mongodb import connector, rows
+from fetcher.datasources.mongodb import connector, rows, schema
 from fetcher.datasources.mongodb.connector import CollectionReader
 from fetcher.datasources.mongodb.factory import MongodbFactory
 from fetcher.datasources.records import descriptor_of
@@ -34,7 +34,7 @@ from tests.integration.datasources.harness import (
 from tests.integration.datasources.relay import relay
 from tests.unit.datasources.mongodb.golden import GOLDEN
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("brief_threads")]
 
 Source = Database[dict[str, Any]]
 OID = ObjectId("64b7f0c2a1d3e4f5a6b7c8d9")
@@ -135,6 +135,42 @@ async def test_case_8_a_field_of_one_document_in_a_hundred(
     schema = await engine.discover_schema(TENANT, "src")
     types = {column.name: column.type for column in schema.tables[0].columns}
     assert types["n"] == "number (inferred from 1000 documents)"
+
+
+async def test_case_8_a_field_that_no_sampled_document_has_filters(
+    source: Source, opened: RequestEngines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever type its value then has: nothing of the filter is lost, nothing is refused."""
+    source["rarely"].insert_many(
+        [
+            {"_id": 1, "n": 1, "text": "only here"},
+            {"_id": 2, "n": 2, "date": DatetimeMS(START + DAY - 1), "oid": OID},
+            {"_id": 3, "n": 3, "deep": {"price": Decimal128("0.1")}, "tags": ["x"]},
+            *({"_id": n, "n": n} for n in range(4, 300)),
+        ]
+    )
+
+    def sampled(database: Source, name: str, *_: object) -> Iterator[dict[str, Any]]:
+        yield from database[name].find({"_id": {"$gt": 3}}, limit=100)
+
+    monkeypatch.setattr(schema, "_sampled", sampled)
+    for where, found in (
+        ({"text": {"eq": ["only here"]}}, [1]),
+        ({"text": {"ne": ["only here"]}}, [2, 3, *range(4, 300)]),
+        ({"date": {"between": ["2031-01-01", "2031-01-01"]}}, [2]),
+        ({"oid": {"eq": [str(OID)]}}, [2]),
+        ({"deep.price": {"gte": [0.1], "lt": [0.2]}}, [3]),
+        ({"tags": {"in": ["x", 5]}}, [3]),
+        ({"text": {"eq": ["only here"]}, "n": {"eq": [5]}}, []),
+    ):
+        rows_found = await rows_of(opened, to(source), "rarely", ["n"], where=_exact(where))
+        assert [row["_id"] for row in rows_found] == found, where
+    with pytest.raises(EngineError) as caught:
+        await rows_of(opened, to(source), "rarely", ["n"], where={"nowhere": {"eq": [1]}})
+    assert caught.value.category is ErrorCategory.VALIDATION
+    with pytest.raises(EngineError) as caught:
+        await rows_of(opened, to(source), "rarely", ["n"], where={"date": {"gte": ["soon"]}})
+    assert (caught.value.reason, caught.value.column) == ("invalid_filter_value", "date")
 
 
 async def test_whole_documents_are_more_than_the_sample(

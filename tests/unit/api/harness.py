@@ -25,7 +25,7 @@ from fetcher.api.services import (
 )
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.ids import JobId, new_connection_id, new_job_id
-from fetcher.domain.jobs import Job, JobOptions, JobStatus
+from fetcher.domain.jobs import Filters, Job, JobOptions, JobStatus
 from fetcher.domain.json_text import dumps, parse
 from fetcher.domain.json_values import JsonValue
 from fetcher.domain.times import cut_to_milliseconds
@@ -88,6 +88,7 @@ class MemoryEngines:
         connections: Sequence[Connection],
         options: JobOptions,
         requested: Mapping[str, Mapping[str, tuple[str, ...]]] | None = None,
+        filters: Filters | None = None,
     ) -> Engine:
         self.asked.append([connection.config_name for connection in connections])
         store, registry = MemoryConnectionStore(), MemoryRegistry()

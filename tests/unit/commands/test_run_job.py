@@ -19,6 +19,7 @@ from fetcher.domain.errors import PortUnavailable, RecordCorrupt
 from fetcher.domain.ids import ConnectionId, new_connection_id, new_job_id
 from fetcher.domain.jobs import (
     Claimed,
+    Filters,
     Job,
     JobOptions,
     JobStatus,
@@ -102,6 +103,7 @@ class Sources:
         connections: Sequence[Connection],
         options: JobOptions,
         requested: MappedFields | None = None,
+        filters: Filters | None = None,
     ) -> Engine:
         store = MemoryConnectionStore()
         for connection in connections:

@@ -210,6 +210,35 @@ async def test_a_schema_of_other_tables_or_of_an_older_record_is_another_one() -
     assert turned.revision in revisions
 
 
+async def test_fields_that_are_looked_for_by_name_make_another_schema() -> None:
+    """A field that no sampled document of MongoDB's has is found for those who ask for it: whoever
+    comes later with another one must not be told from that."""
+
+    async def revision(type_: SourceType, fields: list[str], *filtered: str) -> str:
+        scope = RequestScope(
+            options=JobOptions(),
+            requested={"src": {"a": tuple(fields)}},
+            filters={"src": {"a": {name: {"eq": (1,)} for name in filtered}}} if filtered else {},
+        )
+        store = ResolvedConnectionStore([replace(a_connection(), type=type_)], scope)
+        found = await store.find_connection(TENANT, "src")
+        assert found is not None
+        return found.revision
+
+    mongo, postgresql = SourceType.MONGODB, SourceType.POSTGRESQL
+    several = [
+        await revision(mongo, ["*"]),
+        await revision(mongo, ["x"]),
+        await revision(mongo, ["x", "y"]),
+        await revision(mongo, ["x"], "rare"),
+    ]
+    assert len(set(several)) == len(several)
+    assert await revision(mongo, ["y", "x"]) == await revision(mongo, ["x", "y", "x"]) == several[2]
+    assert await revision(mongo, ["x"], "y") == several[2]
+    # a catalogue tells all columns, whoever asks
+    assert await revision(postgresql, ["x"]) == await revision(postgresql, ["y"], "z")
+
+
 def test_a_descriptor_shows_no_secret() -> None:
     assert "sealed" not in repr(descriptor_of(a_connection()))
 
