@@ -154,7 +154,7 @@ async def test_case_8_a_field_that_no_sampled_document_has_filters(
         yield from database[name].find({"_id": {"$gt": 3}}, limit=100)
 
     monkeypatch.setattr(schema, "_sampled", sampled)
-    for where, found in (
+    expected: Sequence[tuple[Where, list[int]]] = (
         ({"text": {"eq": ["only here"]}}, [1]),
         ({"text": {"ne": ["only here"]}}, [2, 3, *range(4, 300)]),
         ({"date": {"between": ["2031-01-01", "2031-01-01"]}}, [2]),
@@ -162,7 +162,8 @@ async def test_case_8_a_field_that_no_sampled_document_has_filters(
         ({"deep.price": {"gte": [0.1], "lt": [0.2]}}, [3]),
         ({"tags": {"in": ["x", 5]}}, [3]),
         ({"text": {"eq": ["only here"]}, "n": {"eq": [5]}}, []),
-    ):
+    )
+    for where, found in expected:
         rows_found = await rows_of(opened, to(source), "rarely", ["n"], where=_exact(where))
         assert [row["_id"] for row in rows_found] == found, where
     with pytest.raises(EngineError) as caught:
