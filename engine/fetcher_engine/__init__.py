@@ -70,6 +70,7 @@ from fetcher_engine.results import (
 )
 from fetcher_engine.runner import Write
 from fetcher_engine.schema import (
+    AmbiguousTable,
     ColumnSnapshot,
     DatasourceMapping,
     FailureType,
@@ -87,6 +88,7 @@ __all__ = [
     "REDACTED",
     "ActiveExecutionChecker",
     "AmbiguousName",
+    "AmbiguousTable",
     "Batch",
     "BatchStream",
     "CancelSignal",

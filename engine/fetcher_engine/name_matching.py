@@ -9,6 +9,10 @@ from fetcher_engine.schema import SchemaSnapshot, TableSnapshot
 class AmbiguousName(Exception):
     """Several names differ from the wanted one in case alone, and none is the same."""
 
+    def __init__(self, candidates: Iterable[str]) -> None:
+        super().__init__("several names differ from the wanted one in case alone")
+        self.candidates = tuple(sorted(candidates))
+
 
 class NameIndex:
     """Names of one kind; each must be asked for exactly unless the source ``ignores_case``."""
@@ -26,7 +30,7 @@ class NameIndex:
             return wanted
         alike = self._folded.get(wanted.casefold(), [])
         if len(alike) > 1:
-            raise AmbiguousName
+            raise AmbiguousName(alike)
         return alike[0] if alike else None
 
 
@@ -36,9 +40,12 @@ class TableIndex:
     def __init__(self, snapshot: SchemaSnapshot) -> None:
         self._tables = {table.name: table for table in snapshot.tables}
         self._names = NameIndex(self._tables, ignores_case=snapshot.ignores_case)
+        self._ambiguous = {each.name: each.candidates for each in snapshot.ambiguous}
 
     def find(self, wanted: str) -> TableSnapshot | None:
         """Raise AmbiguousName."""
+        if wanted in self._ambiguous:
+            raise AmbiguousName(self._ambiguous[wanted])
         name = self._names.find(wanted)
         return None if name is None else self._tables[name]
 

@@ -49,18 +49,28 @@ class TableSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class AmbiguousTable:
+    """A requested name that several tables differ from in case alone, and no table has."""
+
+    name: str
+    candidates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SchemaSnapshot:
     """The tables of one source, without system tables and without secrets.
 
     Where the source ``ignores_case``, a request may spell a name in another case than the source,
     as long as only one name is meant. A plan then has the source's own spelling of fields, and the
-    request's of tables: its connector finds them by the same rule.
+    request's of tables: its connector finds them by the same rule. A connector that knows more of
+    its names than their texts tells itself which of the requested ones are ``ambiguous``.
     """
 
     config_name: str
     tables: tuple[TableSnapshot, ...] = ()
     captured_at: datetime | None = None
     ignores_case: bool = False
+    ambiguous: tuple[AmbiguousTable, ...] = ()
 
     def has_table(self, name: str) -> bool:
         """Whether there is a table of exactly this name."""
@@ -93,17 +103,26 @@ class FailureType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ValidationFailure:
-    """One thing that does not fit, named by what the caller itself asked for."""
+    """One thing that does not fit, named by what the caller itself asked for.
+
+    ``candidates`` are what an ambiguous name could mean: they differ from it in case alone.
+    """
 
     type: FailureType
     config_name: str
     table: str = ""
     field: str = ""
     detail: str = ""
+    candidates: tuple[str, ...] = ()
 
-    def to_public_dict(self) -> dict[str, str]:
+    def to_public_dict(self) -> dict[str, object]:
         """The JSON projection, without what is empty."""
-        optional = {"table": self.table, "field": self.field, "detail": self.detail}
+        optional: dict[str, object] = {
+            "table": self.table,
+            "field": self.field,
+            "detail": self.detail,
+            "candidates": list(self.candidates),
+        }
         return {
             "type": str(self.type),
             "configName": self.config_name,

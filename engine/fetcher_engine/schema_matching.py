@@ -88,13 +88,20 @@ def match_failures(
     tables = TableIndex(snapshot)
     for wanted in mapping.tables:
         detail = "table not found in datasource schema"
+        candidates: tuple[str, ...] = ()
+        table = None
         try:
             table = tables.find(wanted.name)
-        except AmbiguousName:
-            table, detail = None, "table name is ambiguous in datasource schema"
+        except AmbiguousName as several:
+            detail = "table name is ambiguous in datasource schema"
+            candidates = several.candidates
         if table is None:
             yield ValidationFailure(
-                FailureType.TABLE_NOT_FOUND, mapping.config_name, wanted.name, detail=detail
+                FailureType.TABLE_NOT_FOUND,
+                mapping.config_name,
+                wanted.name,
+                detail=detail,
+                candidates=candidates,
             )
         else:
             fields = FieldIndex(table, ignores_case=snapshot.ignores_case)
@@ -114,21 +121,22 @@ def _field_failures(
     for field in () if expanded else dict.fromkeys(wanted.fields):
         if problem := _problem_of(fields, field, "field not found in table schema"):
             yield ValidationFailure(
-                FailureType.FIELD_NOT_FOUND, config_name, wanted.name, field, problem
+                FailureType.FIELD_NOT_FOUND, config_name, wanted.name, field, *problem
             )
     for field in dict.fromkeys(wanted.filter_fields):
         missing = "filter references a field not found in table schema"
         if problem := _problem_of(fields, field, missing):
             yield ValidationFailure(
-                FailureType.INVALID_FILTER, config_name, wanted.name, field, problem
+                FailureType.INVALID_FILTER, config_name, wanted.name, field, *problem
             )
 
 
-def _problem_of(fields: FieldIndex, field: str, missing: str) -> str | None:
+def _problem_of(fields: FieldIndex, field: str, missing: str) -> tuple[str, tuple[str, ...]] | None:
+    """What is wrong in words, and what the name could mean."""
     try:
-        return missing if fields.find(field) is None else None
-    except AmbiguousName:
-        return "field name is ambiguous in table schema"
+        return (missing, ()) if fields.find(field) is None else None
+    except AmbiguousName as several:
+        return "field name is ambiguous in table schema", several.candidates
 
 
 def _over_limit(config_name: str, table: str, what: str) -> ValidationFailure:

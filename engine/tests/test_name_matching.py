@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from fetcher_engine import (
+    AmbiguousTable,
     EngineError,
     ErrorCategory,
     ExtractionPlan,
@@ -33,11 +34,17 @@ def plan(request: dict[str, Any], *, ignores_case: bool = True, **rest: Any) -> 
     return run(Host({"a": source}).engine.plan_extraction(TENANT, wanted))
 
 
-def failure_of(request: dict[str, Any], **rest: Any) -> tuple[str, str, str, str]:
+def failure_of(request: dict[str, Any], **rest: Any) -> tuple[str, str, str, str, tuple[str, ...]]:
     with refuses(ErrorCategory.VALIDATION, "extraction request failed schema validation") as caught:
         plan(request, **rest)
     (failure,) = caught.value.failures
-    return (str(failure.type), failure.table, failure.field, failure.detail)
+    return (
+        str(failure.type),
+        failure.table,
+        failure.field,
+        failure.detail,
+        failure.candidates,
+    )
 
 
 def test_exact_match_wins() -> None:
@@ -56,18 +63,47 @@ def test_ambiguous_table_is_an_error() -> None:
         "USERS",
         "",
         "table name is ambiguous in datasource schema",
+        ("Users", "users"),
     )
+
+
+def test_connector_that_knows_more_tells_what_is_ambiguous() -> None:
+    schema = SchemaSnapshot(
+        "", TABLES, ignores_case=True, ambiguous=(AmbiguousTable("a.b", ("A.b", "a.B")),)
+    )
+    with refuses(ErrorCategory.VALIDATION, "extraction request failed schema validation") as caught:
+        run(
+            Host({"a": MemorySource(schema=schema)}).engine.plan_extraction(
+                TENANT, ExtractionRequest(mapped_fields={"a": {"a.b": ["v"]}})
+            )
+        )
+    assert [failure.to_public_dict() for failure in caught.value.failures] == [
+        {
+            "type": "table_not_found",
+            "configName": "a",
+            "table": "a.b",
+            "detail": "table name is ambiguous in datasource schema",
+            "candidates": ["A.b", "a.B"],
+        }
+    ]
 
 
 def test_ambiguous_field_is_an_error() -> None:
     detail = "field name is ambiguous in table schema"
-    assert failure_of({"Users": ["Name"]}) == ("field_not_found", "Users", "Name", detail)
+    assert failure_of({"Users": ["Name"]}) == (
+        "field_not_found",
+        "Users",
+        "Name",
+        detail,
+        ("NAME", "name"),
+    )
     filters = {"a": {"Users": {"Name": {"eq": [1]}}}}
     assert failure_of({"Users": ["Id"]}, filters=filters) == (
         "invalid_filter",
         "Users",
         "Name",
         detail,
+        ("NAME", "name"),
     )
 
 

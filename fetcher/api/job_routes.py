@@ -39,6 +39,7 @@ class JobRoutes:
                 ceilings=services.ceilings,
                 options_enabled=services.settings.options_enabled,
                 preflight_test=services.settings.preflight_test,
+                keeps_default_schema=services.settings.keeps_default_schema,
             ),
         )
         self._streams = EventStreams(

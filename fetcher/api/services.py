@@ -64,6 +64,7 @@ class HttpSettings:
     sqlite_allowed: bool = False
     options_enabled: bool = True
     preflight_test: bool = True
+    keeps_default_schema: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -150,6 +150,7 @@ def source_settings(
         judge=guard.judge if guard is not None else None,
         include_views=settings.datasource_include_views,
         sqlserver_trusts_all=settings.datasource_sqlserver_trust_cert,
+        keeps_default_schema=settings.datasource_legacy_default_schema,
         max_cell_bytes=settings.datasource_max_cell_bytes,
         lock_timeout_seconds=settings.datasource_lock_timeout_sec,
         query_timeout_seconds=min(

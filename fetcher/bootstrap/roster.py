@@ -181,6 +181,7 @@ class Roster:
                 key_version=adapters.keys.version,
                 key_prefix=settings.object_storage_key_prefix,
                 now=utc_now,
+                keeps_default_schema=settings.datasource_legacy_default_schema,
             )
         )
 
@@ -283,6 +284,7 @@ class Roster:
                     sqlite_allowed=settings.deployment_mode is not DeploymentMode.SAAS,
                     options_enabled=settings.options_enabled,
                     preflight_test=settings.job_preflight_test,
+                    keeps_default_schema=settings.datasource_legacy_default_schema,
                 ),
             )
         )

@@ -41,6 +41,8 @@ class JobRules:
     ceilings: Limits
     options_enabled: bool = True
     preflight_test: bool = True
+    keeps_default_schema: bool = False
+    """Whether bare names lie in their type's default schema, whatever the connection's own is."""
 
 
 class CreateJob:
@@ -91,7 +93,7 @@ class CreateJob:
             return CreatedJob(repeated, is_new=False)
 
         connections = await self._resolve(sorted(asked.mapped_fields))
-        sources = source_names(connections)
+        sources = source_names(connections, keeps_default=self._rules.keeps_default_schema)
         refuse_lost_filters(asked.filters, asked=asked.mapped_fields, sources=sources)
         for connection in connections:
             _check_product(connection, asked.source)

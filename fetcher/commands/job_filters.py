@@ -6,6 +6,7 @@ from typing import NoReturn
 
 from fetcher.commands.member_paths import member
 from fetcher.compat import SourceNames, normalized_request, normalized_table
+from fetcher.compat.names import MAX_NAME_CHARACTERS
 from fetcher.domain.connections import Connection
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.jobs import Condition, Filters, MappedFields, Operator
@@ -13,9 +14,6 @@ from fetcher.domain.json_values import JsonScalar, JsonValue
 from fetcher_engine import Limits
 
 ROOT = "dataRequest.filters"
-MAX_NAME_CHARACTERS = 1024
-"""Of a source, a table or a field: more than any database allows, and little enough for whatever
-looks for the name later on."""
 MAX_VALUES = 10_000
 """Values of one condition (spec datasources 9.2)."""
 
@@ -63,9 +61,17 @@ def checked_filters(
     return checked
 
 
-def source_names(connections: Iterable[Connection]) -> dict[str, SourceNames]:
-    """How the names of each source are read, by config name."""
-    return {c.config_name: SourceNames(c.type.value, c.schema or "") for c in connections}
+def source_names(
+    connections: Iterable[Connection], *, keeps_default: bool = False
+) -> dict[str, SourceNames]:
+    """How the names of each source are read, by config name.
+
+    Where the type ``keeps_default``, the connection's own schema does not decide about bare names.
+    """
+    return {
+        c.config_name: SourceNames(c.type.value, "" if keeps_default else c.schema or "")
+        for c in connections
+    }
 
 
 def refuse_lost_filters(

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeAlias
 
-from fetcher.commands.job_filters import MAX_NAME_CHARACTERS, checked_filters
+from fetcher.commands.job_filters import checked_filters
 from fetcher.commands.member_paths import member
+from fetcher.compat.names import MAX_NAME_CHARACTERS
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.jobs import Filters, JobOptions, MappedFields
 from fetcher.domain.json_text import dumps

@@ -86,6 +86,7 @@ class JobRunParts:
     key_version: str
     key_prefix: str
     now: UtcNow
+    keeps_default_schema: bool = False
 
 
 class RunJob:
@@ -197,9 +198,8 @@ class RunJob:
         )
 
     def _request(self, job: Job, connections: Sequence[Connection]) -> ExtractionRequest:
-        fields, filters = normalized_request(
-            job.mapped_fields, job.filters, source_names(connections)
-        )
+        names = source_names(connections, keeps_default=self._parts.keeps_default_schema)
+        fields, filters = normalized_request(job.mapped_fields, job.filters, names)
         return ExtractionRequest(
             mapped_fields=fields, filters=filters, overrides=lowered_limits(job)
         )
@@ -283,9 +283,15 @@ def failure_of(error: EngineError | PortError) -> FailureFacts:
 
 
 def words_of(error: EngineError) -> str:
-    missing_tables = [f.table for f in error.failures if f.type == "table_not_found" and f.table]
+    ambiguous = {
+        ".".join(name for name in (failure.table, failure.field) if name): failure.candidates
+        for failure in error.failures
+        if failure.candidates
+    }
+    unmet = [failure for failure in error.failures if not failure.candidates]
+    missing_tables = [f.table for f in unmet if f.type == "table_not_found" and f.table]
     missing_fields: dict[str, list[str]] = {}
-    for failure in error.failures:
+    for failure in unmet:
         if failure.table and failure.field:
             missing_fields.setdefault(failure.table, []).append(failure.field)
     return failure_message(
@@ -295,4 +301,5 @@ def words_of(error: EngineError) -> str:
         place=".".join(name for name in (error.table, error.column) if name),
         missing_tables=missing_tables,
         missing_fields=missing_fields,
+        ambiguous=ambiguous,
     )

@@ -1,9 +1,14 @@
-"""Table and field names as the Engine compares them (spec engine 17.1; spec datasources 6.2).
+"""Table and field names as the Engine compares them (spec engine 17.1; spec datasources 6.2, 7.2).
 
 Types are the canonical names of data sources (``POSTGRESQL`` …); an unknown one is treated like
-``MYSQL``. Document stores and SQLite keep every name as it is: a dot in it is part of the name.
+``MYSQL``. Document stores keep every name as it is: a dot in it is part of the name. So does
+SQLite, where a whole name may stand between quotation marks.
+
+A part of a table's name may stand between quotation marks: ``sales."2031.q1"``, ``"we""ird"``. A
+dot in it is then part of the name, a doubled mark is one mark, and spaces at its ends count.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,10 +21,18 @@ SQLITE: Final = "SQLITE"
 
 DEFAULT_SCHEMAS: Final = {POSTGRESQL: "public", SQL_SERVER: "dbo"}
 
+MAX_NAME_CHARACTERS: Final = 1024
+"""A longer text is not taken apart: no database has such names."""
+
+MAX_SPLITS: Final = 64
+"""A name with more dots is not read in every way: the readings need the square of their number."""
+
 _UNQUALIFIED_TYPES = frozenset({MONGODB, SQLITE})
 
-
 _OWN_SCHEMA_TYPES = frozenset({POSTGRESQL, SQL_SERVER, ORACLE})
+
+_PART: Final = re.compile(r'"((?:[^"]|"")*)"(?=\.|\Z)|([^.]*)', re.DOTALL)
+"""A part between quotation marks, else what stands before the next dot, marks and all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +75,61 @@ class QualifiedName:
     table: str
 
 
-def parse_qualified(name: str, default_schema: str = "") -> QualifiedName:
-    """Split ``table``, ``schema.table`` or ``catalog.schema.table``; the catalog is dropped.
+@dataclass(frozen=True, slots=True)
+class _Part:
+    name: str
+    written: str
 
-    Raise ValueError for an empty name or more than three parts.
+    @property
+    def shown(self) -> str:
+        """Without the marks, where the part is the same without them."""
+        return self.written if _needs_marks(self.name) else self.name
+
+
+def parse_qualified(name: str, default_schema: str = "") -> QualifiedName:
+    """Read ``table``, ``schema.table`` or ``catalog.schema.table``; the catalog is dropped.
+
+    Raise ValueError for an empty name, more than three parts, or a text longer than any name.
     """
-    parts = name.strip().split(".")
-    if parts == [""]:
-        raise ValueError("an empty table name")
-    if len(parts) > 3:
-        raise ValueError("a table name of more than three parts")
-    schema = default_schema if len(parts) == 1 else parts[-2]
-    return QualifiedName(schema, parts[-1])
+    parts = _table_parts(name)
+    schema = default_schema if len(parts) == 1 else parts[-2].name
+    return QualifiedName(schema, parts[-1].name)
+
+
+def table_readings(name: str) -> tuple[QualifiedName, ...]:
+    """What a requested name may mean on a server, the likeliest first; no schema: the default one.
+
+    Without quotation marks a dot may separate or be part of a name, so that every split is a
+    reading; with them there is one.
+    """
+    text = name.strip()
+    parts = () if len(text) > MAX_NAME_CHARACTERS else _parts(text)
+    found: list[QualifiedName] = []
+    if len(parts) in (2, 3):
+        found.append(QualifiedName(parts[-2].name, parts[-1].name))
+    if len(parts) == 1:
+        found.append(QualifiedName("", parts[0].name))
+    elif not _have_marks(parts) and len(parts) <= MAX_SPLITS:
+        names = [part.name for part in parts]
+        found += [
+            QualifiedName(".".join(names[:split]), ".".join(names[split:]))
+            for split in range(1, len(names))
+        ]
+    if not _have_marks(parts):
+        found.append(QualifiedName("", text))
+    return tuple(dict.fromkeys(reading for reading in found if reading.table))
+
+
+def shown_table(table: str, schema: str = "") -> str:
+    """A table as a listing names it: a request for that text means this one first of all."""
+    names = (schema, table) if schema else (table,)
+    return ".".join(_marked(name) if _needs_marks(name) else name for name in names)
 
 
 def normalized_table(name: str, source: SourceNames) -> str:
     """The name under which request and snapshot meet; what cannot be parsed stays as it is."""
+    if source.source_type == SQLITE:
+        return _without_marks(name)
     if not source.are_qualified:
         return name
     bare = _without_schema(name, source.stripped_schema)
@@ -97,9 +149,56 @@ def upper_case(text: str) -> str:
 
 def _without_schema(name: str, stripped_schema: str) -> str:
     try:
-        qualified = parse_qualified(name, stripped_schema)
+        parts = _table_parts(name)
     except ValueError:
         return name
-    if qualified.schema.lower() in ("", stripped_schema.lower()):
-        return qualified.table
-    return f"{qualified.schema}.{qualified.table}"
+    schema = parts[-2].name if len(parts) > 1 else stripped_schema
+    kept = parts[-1:] if schema.lower() in ("", stripped_schema.lower()) else parts[-2:]
+    if not _have_marks(parts):
+        return ".".join(part.name for part in kept)
+    if len(kept) == 1 or any(_needs_marks(part.name) for part in kept):
+        return ".".join(part.shown for part in kept)
+    # without any marks it could mean a name with a dot too
+    return ".".join(part.written for part in kept)
+
+
+def _without_marks(name: str) -> str:
+    """A name between quotation marks as a whole, without them; any other as it is."""
+    parts = () if len(name) > MAX_NAME_CHARACTERS else _parts(name)
+    return parts[0].name or name if len(parts) == 1 and _have_marks(parts) else name
+
+
+def _table_parts(name: str) -> tuple[_Part, ...]:
+    text = name.strip()
+    if len(text) > MAX_NAME_CHARACTERS:
+        raise ValueError("a table name that is too long")
+    parts = _parts(text)
+    if not parts[-1].name:
+        raise ValueError("an empty table name")
+    if len(parts) > 3:
+        raise ValueError("a table name of more than three parts")
+    return parts
+
+
+def _parts(text: str) -> tuple[_Part, ...]:
+    parts = []
+    at = 0
+    while at <= len(text):
+        found = _PART.match(text, at)
+        assert found is not None  # noqa: S101 - the second way matches any text
+        name = found[2] if found[1] is None else found[1].replace('""', '"')
+        parts.append(_Part(name, found[0]))
+        at = found.end() + 1
+    return tuple(parts)
+
+
+def _have_marks(parts: tuple[_Part, ...]) -> bool:
+    return any(part.name != part.written for part in parts)
+
+
+def _needs_marks(name: str) -> bool:
+    return not name or "." in name or name.startswith('"') or name != name.strip()
+
+
+def _marked(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -36,6 +36,8 @@ class SourceSettings:
     include_views: bool = False
     sqlserver_trusts_all: bool = False
     """Whether mode ``true`` of SQL Server without a CA verifies nothing, as the reference does."""
+    keeps_default_schema: bool = False
+    """Whether bare names lie in their type's default schema, whatever the connection's own is."""
     max_cell_bytes: int = 16 * 1024 * 1024
     lock_timeout_seconds: float = 30.0
     query_timeout_seconds: float = 120.0

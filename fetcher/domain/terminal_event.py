@@ -108,15 +108,17 @@ def failure_message(
     place: str = "",
     missing_tables: Sequence[str] = (),
     missing_fields: Mapping[str, Sequence[str]] | None = None,
+    ambiguous: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """A failure in words, from safe parts only (decisions, "Failure text").
 
     ``stage`` and ``reason`` are words of closed sets, never a driver's text; names are those that
-    the caller itself asked for, ``place`` a table or one of its columns, both as they are.
+    the caller itself asked for, ``place`` a table or one of its columns, both as they are;
+    ``ambiguous`` ones stand with what they could mean, which differs from them in case alone.
     ``sales_db: connect failed at tls: certificate expired``.
     """
     parts = [config] if config else []
-    missing = _missing(missing_tables, missing_fields or {})
+    missing = _mismatch(missing_tables, missing_fields or {}, ambiguous or {})
     if missing:
         parts += ["schema mismatch", missing]
     else:
@@ -129,9 +131,18 @@ def failure_message(
     return redact(": ".join(parts))
 
 
-def _missing(tables: Sequence[str], fields: Mapping[str, Sequence[str]]) -> str:
+def _mismatch(
+    tables: Sequence[str],
+    fields: Mapping[str, Sequence[str]],
+    ambiguous: Mapping[str, Sequence[str]],
+) -> str:
     qualified = [f"{table}.{field}" for table, names in fields.items() for field in names]
-    kinds = (("missing tables", tables), ("missing fields", qualified))
+    doubtful = [f"{name} ({_listed(meanings)})" for name, meanings in ambiguous.items()]
+    kinds = (
+        ("missing tables", tables),
+        ("missing fields", qualified),
+        ("ambiguous names", doubtful),
+    )
     return "; ".join(f"{kind} {_listed(names)}" for kind, names in kinds if names)
 
 

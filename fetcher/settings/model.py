@@ -164,6 +164,7 @@ class Settings(BaseSettings):
     datasource_max_cell_bytes: Annotated[int, Field(gt=0, le=64 * 1024 * 1024)] = 16 * 1024 * 1024
     datasource_include_views: Boolean = False
     datasource_sqlserver_trust_cert: Boolean = False
+    datasource_legacy_default_schema: Boolean = False
     datasource_lock_timeout_sec: Annotated[float, Field(gt=0)] = 30.0
     datasource_query_timeout_sec: Annotated[float, Field(gt=0)] = 120.0
     datasource_host_guard: Boolean | None = None

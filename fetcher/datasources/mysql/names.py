@@ -6,7 +6,7 @@ own name may stand before a table's.
 
 from collections.abc import Iterable, Sequence
 
-from fetcher.compat.names import MYSQL, SourceNames, normalized_table
+from fetcher.compat.names import MYSQL, SourceNames, normalized_table, table_readings
 
 
 def normalized(requested: Iterable[str] | None) -> tuple[str, ...] | None:
@@ -22,11 +22,11 @@ def meant_tables(name: str, database: str, existing: Sequence[str]) -> tuple[str
 
     A table whose name holds a dot wins over one that its database's name stands before.
     """
-    found = _spelled(name, existing)
-    schema, dot, table = name.partition(".")
-    if not found and dot and schema.casefold() == database.casefold():
-        found = _spelled(table, existing)
-    return found
+    readings = table_readings(name)
+    bare = [reading.table for reading in readings if not reading.schema]
+    own = [r.table for r in readings if r.schema.casefold() == database.casefold()]
+    found = (_spelled(table, existing) for table in (*bare, *own))
+    return next((tables for tables in found if tables), ())
 
 
 def _spelled(name: str, existing: Sequence[str]) -> tuple[str, ...]:

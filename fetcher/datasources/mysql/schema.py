@@ -12,12 +12,12 @@ from typing import Final
 import trio
 
 from fetcher.compat import SourceNames, prepared_snapshot
-from fetcher.compat.names import MYSQL
+from fetcher.compat.names import MYSQL, shown_table
 from fetcher.datasources.mysql.link import Row
 from fetcher.datasources.mysql.names import meant_tables
 from fetcher.datasources.mysql.session import Session
 from fetcher.datasources.mysql.types import text_literal
-from fetcher_engine import ColumnSnapshot, SchemaSnapshot, Stage, TableSnapshot
+from fetcher_engine import AmbiguousTable, ColumnSnapshot, SchemaSnapshot, Stage, TableSnapshot
 
 _PARSERS: Final = trio.CapacityLimiter(2)
 """Catalogues of thousands of tables are gone through beside the loop."""
@@ -72,20 +72,25 @@ class Catalogue:
     async def snapshot(self, wanted: Iterable[str] | None, config_name: str) -> SchemaSnapshot:
         """The wanted tables, else all.
 
-        A name that several tables differ from in case alone is not decided here: all of them are
-        told, each under its own name.
+        A name that several tables differ from in case alone is told as ambiguous.
         """
         named: dict[str, Table] = {}
+        ambiguous = []
         if wanted is None:
-            named = await self._read(None)
+            named = {shown_table(name): table for name, table in (await self._read(None)).items()}
         else:
             for name, meant in (await self._meant(wanted)).items():
-                named |= {name if len(meant) == 1 else table.name: table for table in meant}
+                if len(meant) == 1:
+                    named[name] = meant[0]
+                else:
+                    shown = tuple(sorted(shown_table(table.name) for table in meant))
+                    ambiguous.append(AmbiguousTable(name, shown))
         return prepared_snapshot(
             SchemaSnapshot(
                 config_name,
                 tuple(_snapshot(name, table) for name, table in named.items()),
                 ignores_case=True,
+                ambiguous=tuple(ambiguous),
             ),
             config_name=config_name,
             source=SourceNames(MYSQL),

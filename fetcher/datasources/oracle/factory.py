@@ -14,7 +14,9 @@ class OracleFactory(SourceFactory):
         return OracleSource(
             config_name=record.config_name,
             target=lambda: target_of(record, self._settings),
-            names=TableNames(record.schema, requested),
+            names=TableNames(
+                record.schema, requested, keeps_default=self._settings.keeps_default_schema
+            ),
             renderer=ValueRenderer(self._scope.options),
             settings=self._settings.reading,
         )

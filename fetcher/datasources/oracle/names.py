@@ -9,11 +9,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fetcher.compat.names import ORACLE, SourceNames, normalized_table, upper_case
+from fetcher.compat.names import (
+    ORACLE,
+    SourceNames,
+    normalized_table,
+    shown_table,
+    table_readings,
+    upper_case,
+)
 from fetcher.domain.jobs import MappedFields
-
-MAX_NAME_CHARACTERS: Final = 2 * 128 + 1
-"""Owner, dot, table; Oracle's names have at most 128 bytes."""
 
 _ORACLE: Final = SourceNames(ORACLE)
 
@@ -27,15 +31,22 @@ class TableId:
 
 
 class TableNames:
-    """The names of one source. ``schema`` is the connection's own, the default for bare names.
+    """The names of one source.
 
-    ``requested`` are fields by table, as they were written; None where nobody asked for any.
+    ``schema`` is the connection's own: what a listing lists, and where bare names lie; these lie in
+    the user's own schema all the same where ``keeps_default``. ``requested`` are fields by table,
+    as they were written; None where nobody asked for any.
     """
 
     def __init__(
-        self, schema: str | None, requested: Mapping[str, Iterable[str]] | None = None
+        self,
+        schema: str | None,
+        requested: Mapping[str, Iterable[str]] | None = None,
+        *,
+        keeps_default: bool = False,
     ) -> None:
         self._schema = (schema or "").strip()
+        self._keeps_default = keeps_default
         self._written: dict[str, set[str]] | None = None
         self._written_fields: dict[str, set[str]] = {}
         if requested is not None:
@@ -52,28 +63,24 @@ class TableNames:
 
     def default_owner(self, user: str) -> str:
         """Where bare names lie: the connection's schema, else the session's ``user``."""
-        return self._schema or user
+        return user if self._keeps_default else self._schema or user
 
     def owners(self, user: str, names: Iterable[str] | None) -> tuple[str, ...]:
         """The owners whose tables the names may mean; those of a listing for None.
 
         Blank ones are left out, so that binds are numbered without holes.
         """
-        wanted = {self.default_owner(user)}
+        wanted = {self._schema or user if names is None else self.default_owner(user)}
         for name in names or ():
             for raw in self._raws(name):
-                parts = _parts(raw)
-                wanted.update(".".join(parts[:split]) for split in range(1, len(parts)))
-                if len(parts) == 3:
-                    wanted.add(parts[1])
+                wanted.update(reading.schema for reading in table_readings(raw))
         stripped = {owner.strip() for owner in wanted} - {""}
         return tuple(sorted(stripped | {upper_case(owner) for owner in stripped}))
 
     def displayed(self, table: TableId, user: str) -> str:
         """How a listing names the table."""
-        if upper_case(table.owner) == upper_case(self.default_owner(user)):
-            return table.table
-        return f"{table.owner}.{table.table}"
+        is_bare = upper_case(table.owner) == upper_case(self.default_owner(user))
+        return shown_table(table.table, "" if is_bare else table.owner)
 
     def meant(self, name: str, tables: Iterable[TableId], user: str) -> tuple[TableId, ...]:
         """What a normalized name means: one table; several where it is ambiguous."""
@@ -115,17 +122,8 @@ class TableNames:
 
     def _readings(self, raw: str, user: str) -> Iterable[tuple[str, str]]:
         """Owner and table, the likeliest first: a dot may be part of either."""
-        parts = _parts(raw)
-        if len(parts) in (2, 3):
-            yield parts[-2].strip(), parts[-1]
-        for split in range(1, len(parts)):
-            yield ".".join(parts[:split]).strip(), ".".join(parts[split:])
-        yield self.default_owner(user), ".".join(parts)
-
-
-def _parts(raw: str) -> list[str]:
-    text = raw.strip()
-    return [text] if len(text) > MAX_NAME_CHARACTERS else text.split(".")
+        for reading in table_readings(raw):
+            yield reading.schema.strip() or self.default_owner(user), reading.table
 
 
 def _alike(known: Iterable[str], wanted: str) -> frozenset[str]:

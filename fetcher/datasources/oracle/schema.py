@@ -13,7 +13,7 @@ from fetcher.compat.names import ORACLE
 from fetcher.datasources.oracle.names import TableId, TableNames
 from fetcher.datasources.oracle.session import Session
 from fetcher.datasources.oracle.types import ColumnType, column_type
-from fetcher_engine import ColumnSnapshot, SchemaSnapshot, Stage, TableSnapshot
+from fetcher_engine import AmbiguousTable, ColumnSnapshot, SchemaSnapshot, Stage, TableSnapshot
 
 COLUMNS: Final = """SELECT c.owner, c.table_name, c.column_name, c.data_type, c.data_type_owner,
  c.data_length, c.data_precision, c.data_scale, c.nullable
@@ -49,21 +49,24 @@ async def read_snapshot(
 ) -> SchemaSnapshot:
     """The source's tables: those that were asked for, else all of the default schema.
 
-    A name that several tables differ from in case alone is not decided here: all of them are told,
-    each under its own name.
+    A name that several tables differ from in case alone is told as ambiguous.
     """
     found = await read_catalogue(session, names, names.requested, include_views=include_views)
+    ambiguous = []
     named: dict[str, tuple[Column, ...]] = {}
     if names.requested is None:
         named = {names.displayed(table, session.user): found[table] for table in found}
     else:
         for name in names.requested:
             meant = names.meant(name, found, session.user)
-            only = len(meant) == 1
-            named |= {name if only else names.displayed(t, session.user): found[t] for t in meant}
+            if len(meant) == 1:
+                named[name] = found[meant[0]]
+            elif meant:
+                shown = tuple(sorted(names.displayed(table, session.user) for table in meant))
+                ambiguous.append(AmbiguousTable(name, shown))
     tables = tuple(_table(names, name, columns) for name, columns in named.items())
     return prepared_snapshot(
-        SchemaSnapshot(config_name, tables, ignores_case=True),
+        SchemaSnapshot(config_name, tables, ignores_case=True, ambiguous=tuple(ambiguous)),
         config_name=config_name,
         source=SourceNames(ORACLE),
         filter_system=True,

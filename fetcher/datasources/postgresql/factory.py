@@ -13,7 +13,11 @@ class PostgresqlFactory(SourceFactory):
         return PostgresqlSource(
             config_name=record.config_name,
             target=lambda: target_of(record, self._settings),
-            names=TableNames(record.schema, self._scope.tables(record.config_name)),
+            names=TableNames(
+                record.schema,
+                self._scope.tables(record.config_name),
+                keeps_default=self._settings.keeps_default_schema,
+            ),
             renderer=Renderer(self._scope.options),
             settings=self._settings.reading,
         )

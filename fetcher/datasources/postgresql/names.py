@@ -8,15 +8,17 @@ the plain reading of ``schema.table`` first.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Final
 
-from fetcher.compat.names import DEFAULT_SCHEMAS, POSTGRESQL, SourceNames, normalized_table
+from fetcher.compat.names import (
+    DEFAULT_SCHEMAS,
+    POSTGRESQL,
+    SourceNames,
+    normalized_table,
+    shown_table,
+    table_readings,
+)
 
 PUBLIC = DEFAULT_SCHEMAS[POSTGRESQL]
-
-MAX_IDENTIFIER_CHARS: Final = 255
-"""No server has longer names (63 bytes unless it was built otherwise). Without a bound, the
-readings of a text of dots would need the square of its length."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -33,11 +35,22 @@ class TableId:
 
 
 class TableNames:
-    """The names of one source. ``schema`` is the connection's own, the default for bare names."""
+    """The names of one source.
 
-    def __init__(self, schema: str | None, requested: Iterable[str] | None = None) -> None:
-        source = SourceNames(POSTGRESQL, schema or "")
+    ``schema`` is the connection's own: what a listing lists, and where bare names lie; these lie in
+    ``public`` all the same where ``keeps_default``.
+    """
+
+    def __init__(
+        self,
+        schema: str | None,
+        requested: Iterable[str] | None = None,
+        *,
+        keeps_default: bool = False,
+    ) -> None:
+        source = SourceNames(POSTGRESQL, "" if keeps_default else schema or "")
         self.default_schema = source.default_schema
+        self.listed_schema = SourceNames(POSTGRESQL, schema or "").default_schema
         self._requested: Mapping[str, frozenset[str]] | None = None
         if requested is not None:
             grouped: dict[str, set[str]] = {}
@@ -52,9 +65,8 @@ class TableNames:
 
     def displayed(self, table: TableId) -> str:
         """How a listing names the table."""
-        if table.schema == self.default_schema:
-            return table.table
-        return f"{table.schema}.{table.table}"
+        is_bare = table.schema == self.default_schema
+        return shown_table(table.table, "" if is_bare else table.schema)
 
     def candidates(self, name: str) -> tuple[TableId, ...]:
         """What a normalized name may mean, in the order of preference, each once.
@@ -68,22 +80,10 @@ class TableNames:
         return tuple(alike[0] for alike in common)
 
     def _readings(self, raw: str) -> tuple[TableId, ...]:
-        text = raw.strip()
-        if len(text) > 2 * MAX_IDENTIFIER_CHARS + 1:
-            return (TableId(self.default_schema, text),)
-        parts = text.split(".")
         found: list[TableId] = []
-        if len(parts) in (2, 3):
-            schema, table = parts[-2:]
-            found.append(self._pair(schema, table))
+        for reading in table_readings(raw):
+            schema = reading.schema or self.default_schema
+            found.append(TableId(PUBLIC if schema.lower() == PUBLIC else schema, reading.table))
             if schema.lower() == self.default_schema.lower():
-                found.append(TableId(self.default_schema, table))
-        found += [
-            self._pair(".".join(parts[:split]), ".".join(parts[split:]))
-            for split in range(1, len(parts))
-        ]
-        found.append(TableId(self.default_schema, text))
+                found.append(TableId(self.default_schema, reading.table))
         return tuple(dict.fromkeys(found))
-
-    def _pair(self, schema: str, table: str) -> TableId:
-        return TableId(PUBLIC if schema.lower() == PUBLIC else schema, table)

@@ -17,7 +17,7 @@ from fetcher.compat import SourceNames, prepared_snapshot
 from fetcher.compat.names import POSTGRESQL
 from fetcher.datasources.postgresql.names import TableId, TableNames
 from fetcher.datasources.postgresql.session import Session
-from fetcher_engine import ColumnSnapshot, SchemaSnapshot, Stage, TableSnapshot
+from fetcher_engine import AmbiguousTable, ColumnSnapshot, SchemaSnapshot, Stage, TableSnapshot
 
 _PARSERS: Final = trio.CapacityLimiter(2)
 """Catalogues of thousands of tables are parsed beside the loop."""
@@ -54,25 +54,28 @@ class Catalogue:
     async def snapshot(self, config_name: str) -> SchemaSnapshot:
         """The source's tables: those that were asked for, else all of the default schema.
 
-        A name that several tables differ from in case alone is not decided here: all of them are
-        told, each under its own name.
+        A name that several tables differ from in case alone is told as ambiguous.
         """
         names = self._names
+        ambiguous = []
         if names.requested is None:
-            scope = sql.SQL("n.nspname = {}").format(sql.Literal(names.default_schema))
+            scope = sql.SQL("n.nspname = {}").format(sql.Literal(names.listed_schema))
             found = await self._read(scope)
             named = {names.displayed(table): columns for table, columns in found.items()}
         else:
             named = {}
             for name, meant in (await self._meant(names.requested)).items():
-                only = len(meant) == 1
-                named |= {name if only else names.displayed(t): c for t, c in meant.items()}
+                if len(meant) == 1:
+                    named[name] = next(iter(meant.values()))
+                else:
+                    shown = tuple(sorted(map(names.displayed, meant)))
+                    ambiguous.append(AmbiguousTable(name, shown))
         tables = tuple(
             TableSnapshot(name, tuple(column.name for column in columns), columns)
             for name, columns in named.items()
         )
         return prepared_snapshot(
-            SchemaSnapshot(config_name, tables, ignores_case=True),
+            SchemaSnapshot(config_name, tables, ignores_case=True, ambiguous=tuple(ambiguous)),
             config_name=config_name,
             source=SourceNames(POSTGRESQL),
             filter_system=True,

@@ -17,7 +17,11 @@ class SqlServerFactory(SourceFactory):
         return SqlServerSource(
             config_name=record.config_name,
             target=lambda: self._target(record),
-            names=TableNames(record.schema, self._scope.tables(record.config_name)),
+            names=TableNames(
+                record.schema,
+                self._scope.tables(record.config_name),
+                keeps_default=self._settings.keeps_default_schema,
+            ),
             renderer=Renderer(self._scope.options),
             settings=self._settings.reading,
         )

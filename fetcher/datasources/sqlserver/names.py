@@ -8,15 +8,14 @@ as it is spelt, else the only one that differs in case alone.
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Final
 
-from fetcher.compat.names import SQL_SERVER, SourceNames, normalized_table
-
-MAX_IDENTIFIER_CHARS: Final = 128
-
-
-class AmbiguousName(Exception):
-    """Several tables differ from the name in case alone, and none is spelt like it."""
+from fetcher.compat.names import (
+    SQL_SERVER,
+    SourceNames,
+    normalized_table,
+    shown_table,
+    table_readings,
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -31,11 +30,22 @@ class TableId:
 
 
 class TableNames:
-    """The names of one source. ``schema`` is the connection's own, the default for bare names."""
+    """The names of one source.
 
-    def __init__(self, schema: str | None, requested: Iterable[str] | None = None) -> None:
-        source = SourceNames(SQL_SERVER, schema or "")
+    ``schema`` is the connection's own: what a listing lists, and where bare names lie; these lie in
+    ``dbo`` all the same where ``keeps_default``.
+    """
+
+    def __init__(
+        self,
+        schema: str | None,
+        requested: Iterable[str] | None = None,
+        *,
+        keeps_default: bool = False,
+    ) -> None:
+        source = SourceNames(SQL_SERVER, "" if keeps_default else schema or "")
         self.default_schema = source.default_schema
+        self.listed_schema = SourceNames(SQL_SERVER, schema or "").default_schema
         self._requested: Mapping[str, frozenset[str]] | None = None
         if requested is not None:
             grouped: dict[str, set[str]] = {}
@@ -50,9 +60,8 @@ class TableNames:
 
     def displayed(self, table: TableId) -> str:
         """How a listing names the table."""
-        if table.schema == self.default_schema:
-            return table.table
-        return f"{table.schema}.{table.table}"
+        is_bare = table.schema == self.default_schema
+        return shown_table(table.table, "" if is_bare else table.schema)
 
     def candidates(self, name: str) -> tuple[TableId, ...]:
         """What a normalized name may mean, in the order of preference, each once.
@@ -65,38 +74,28 @@ class TableNames:
         common = takewhile(lambda alike: len(set(alike)) == 1, zip(*readings, strict=False))
         return tuple(alike[0] for alike in common)
 
-    def meant(self, name: str, existing: Collection[TableId]) -> TableId | None:
-        """The existing table of that name; raise AmbiguousName."""
+    def meant(self, name: str, existing: Collection[TableId]) -> tuple[TableId, ...]:
+        """The existing table of that name, else those that differ from it in case alone."""
         candidates = self.candidates(name)
         for candidate in candidates:
             if candidate in existing:
-                return candidate
+                return (candidate,)
         for candidate in candidates:
-            alike = [table for table in existing if table.folded() == candidate.folded()]
-            if len(alike) > 1:
-                raise AmbiguousName
+            alike = tuple(table for table in existing if table.folded() == candidate.folded())
             if alike:
-                return alike[0]
-        return None
+                return alike
+        return ()
 
     def _readings(self, raw: str) -> tuple[TableId, ...]:
-        text = raw.strip()
-        if len(text) > 3 * MAX_IDENTIFIER_CHARS + 2:
-            return (TableId(self.default_schema, text),)
-        parts = text.split(".")
-        found: list[TableId] = []
-        if len(parts) in (2, 3):
-            found.append(self._pair(*parts[-2:]))
-        found += [
-            self._pair(".".join(parts[:split]), ".".join(parts[split:]))
-            for split in range(1, len(parts))
-        ]
-        found.append(TableId(self.default_schema, text))
-        return tuple(dict.fromkeys(found))
-
-    def _pair(self, schema: str, table: str) -> TableId:
         default = self.default_schema
-        return TableId(default if schema.lower() == default.lower() else schema, table)
+        found = [
+            TableId(
+                default if reading.schema.lower() in ("", default.lower()) else reading.schema,
+                reading.table,
+            )
+            for reading in table_readings(raw)
+        ]
+        return tuple(dict.fromkeys(found))
 
 
 def quoted(*names: str) -> str:

@@ -8,12 +8,11 @@ from typing import Any, Final
 
 from fetcher.compat import SourceNames, prepared_snapshot
 from fetcher.compat.names import SQL_SERVER
-from fetcher.datasources.sqlserver.errors import AMBIGUOUS_NAME
 from fetcher.datasources.sqlserver.link import Statement
-from fetcher.datasources.sqlserver.names import AmbiguousName, TableId, TableNames
+from fetcher.datasources.sqlserver.names import TableId, TableNames
 from fetcher.datasources.sqlserver.session import Session
 from fetcher.datasources.sqlserver.types import Column
-from fetcher_engine import ColumnSnapshot, SchemaSnapshot, SourceFailure, Stage, TableSnapshot
+from fetcher_engine import AmbiguousTable, ColumnSnapshot, SchemaSnapshot, Stage, TableSnapshot
 
 _CATALOGUE: Final = """SELECT s.name, o.name, c.name, b.name, t.name,
  CONVERT(int, c.max_length), CONVERT(int, c.is_nullable),
@@ -38,12 +37,18 @@ async def read_snapshot(
     session: Session, names: TableNames, config_name: str, *, views: bool
 ) -> SchemaSnapshot:
     """The source's tables: those that were asked for, else all of the default schema."""
+    named: dict[str, tuple[Column, ...]] = {}
+    ambiguous = []
     if names.requested is None:
-        found = await _read(session, schema_statement(names.default_schema, views=views))
+        found = await _read(session, schema_statement(names.listed_schema, views=views))
         named = {names.displayed(table): columns for table, columns in found.items()}
     else:
-        asked = await read_tables(session, names, names.requested, views=views)
-        named = {name: columns for name, (_, columns) in asked.items()}
+        for name, meant in (await _meant(session, names, names.requested, views=views)).items():
+            if len(meant) == 1:
+                named[name] = next(iter(meant.values()))
+            else:
+                shown = tuple(sorted(map(names.displayed, meant)))
+                ambiguous.append(AmbiguousTable(name, shown))
     tables = tuple(
         TableSnapshot(
             name,
@@ -61,7 +66,7 @@ async def read_snapshot(
         for name, columns in named.items()
     )
     return prepared_snapshot(
-        SchemaSnapshot(config_name, tables),
+        SchemaSnapshot(config_name, tables, ignores_case=True, ambiguous=tuple(ambiguous)),
         config_name=config_name,
         source=SourceNames(SQL_SERVER),
         filter_system=True,
@@ -72,27 +77,20 @@ async def read_snapshot(
 async def read_tables(
     session: Session, names: TableNames, wanted: Iterable[str], *, views: bool
 ) -> dict[str, tuple[TableId, tuple[Column, ...]]]:
-    """Of the wanted tables those that exist: what they are in the catalogue, and their columns.
+    """Of the wanted tables those that exist: what they are in the catalogue, and their columns."""
+    meant = await _meant(session, names, wanted, views=views)
+    return {name: next(iter(each.items())) for name, each in meant.items() if len(each) == 1}
 
-    Raise SourceFailure ``ambiguous_name``.
-    """
+
+async def _meant(
+    session: Session, names: TableNames, wanted: Iterable[str], *, views: bool
+) -> dict[str, Tables]:
+    """By wanted name the table of that name, else those that differ from it in case alone."""
     wanted = list(wanted)
     tables = sorted({pair.table for name in wanted for pair in names.candidates(name)})
     found = await _read(session, tables_statement(tables, views=views)) if tables else {}
-    asked = {}
-    for name in wanted:
-        try:
-            table = names.meant(name, found)
-        except AmbiguousName:
-            is_ambiguous = True
-            table = None
-        else:
-            is_ambiguous = False
-        if is_ambiguous:
-            raise SourceFailure(Stage.SCHEMA, AMBIGUOUS_NAME, table=name)
-        if table is not None:
-            asked[name] = (table, found[table])
-    return asked
+    meant = {name: names.meant(name, found) for name in wanted}
+    return {name: {t: found[t] for t in each} for name, each in meant.items() if each}
 
 
 def schema_statement(schema: str, *, views: bool) -> Statement:

@@ -1,12 +1,14 @@
 """Sources of tests: connection records, and a whole extraction through the Engine."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 
@@ -60,6 +62,17 @@ def connection_to(address: SqlAddress, *, schema: str | None = None) -> Connecti
         password=address.password,
         schema=schema,
     )
+
+
+@contextmanager
+def own_database(server: SqlAddress) -> Iterator[SqlAddress]:
+    """An empty database on a PostgreSQL server, dropped at the end."""
+    name = f"fetcher_t_{uuid4().hex[:12]}"
+    run_sql(server, f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'")
+    try:
+        yield replace(server, database=name)
+    finally:
+        run_sql(server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def run_sql(address: SqlAddress, *statements: str) -> None:

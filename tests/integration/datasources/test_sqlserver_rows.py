@@ -295,4 +295,6 @@ async def test_tables_are_found_by_spelling_then_by_case() -> None:
             await document(opened, source(server), {"USERS": ["id"]})
     assert parsed(found) == {"users": [{"id": 7}]}
     assert parsed(odd) == {'Sales.we"]ird': [{"%s": 1, "select": 2}]}
-    assert caught.value.reason == "ambiguous_name"
+    assert caught.value.category == "validation"
+    (failure,) = caught.value.failures
+    assert (failure.table, failure.candidates) == ("USERS", ("Users", "users"))

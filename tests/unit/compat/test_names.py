@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fetcher.compat import normalized_field, normalized_table
-from fetcher.compat.names import QualifiedName, SourceNames, parse_qualified, upper_case
+from fetcher.compat.names import (
+    QualifiedName,
+    SourceNames,
+    parse_qualified,
+    shown_table,
+    table_readings,
+    upper_case,
+)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +40,27 @@ from fetcher.compat.names import QualifiedName, SourceNames, parse_qualified, up
         ("MYSQL", "def.app.users", "app.users"),
         ("MYSQL", " users ", "users"),
         ("unknown", "public.users", "public.users"),
+        # parts between quotation marks
+        ("POSTGRESQL", '"Users"', "Users"),
+        ("POSTGRESQL", 'public."a.b"', '"a.b"'),
+        ("POSTGRESQL", 'sales."2031.q1"', 'sales."2031.q1"'),
+        ("POSTGRESQL", 'db."sales"."2031.q1"', 'sales."2031.q1"'),
+        ("POSTGRESQL", '"we""ird"', 'we"ird'),
+        ("POSTGRESQL", '"""q"""', '"""q"""'),
+        ("POSTGRESQL", '" led "', '" led "'),
+        ("POSTGRESQL", '"sales"."q1"', '"sales"."q1"'),
+        ("POSTGRESQL", '"open', '"open'),
+        ("POSTGRESQL", '""', '""'),
+        ("POSTGRESQL", "a.", "a."),
+        ("POSTGRESQL", ".", "."),
+        ("SQL_SERVER", 'dbo."a.b"', '"a.b"'),
+        ("ORACLE", 'hr."my.table"', 'HR."MY.TABLE"'),
+        ("MYSQL", '"a"."b"', '"a"."b"'),
+        ("MYSQL", '"b"', "b"),
+        ("SQLITE", '"a.b"', "a.b"),
+        ("SQLITE", '"a"."b"', '"a"."b"'),
+        ("SQLITE", '""', '""'),
+        ("MONGODB", '"a.b"', '"a.b"'),
         # no dots are parsed here: they belong to the name
         ("MONGODB", "a.b.c", "a.b.c"),
         ("MONGODB", " x ", " x "),
@@ -92,9 +120,49 @@ def test_qualified_names_have_one_to_three_parts() -> None:
     assert parse_qualified("t", "public") == QualifiedName("public", "t")
     assert parse_qualified("s.t", "public") == QualifiedName("s", "t")
     assert parse_qualified(" c.s.t ") == QualifiedName("s", "t")
-    for name in ("", "  ", "a.b.c.d"):
+    assert parse_qualified('"a.b"."c""d"') == QualifiedName("a.b", 'c"d')
+    for name in ("", "  ", "a.b.c.d", "a.", '""', "n" * 1025):
         with pytest.raises(ValueError, match="table name"):
             parse_qualified(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "readings"),
+    [
+        ("t", [("", "t")]),
+        ("s.t", [("s", "t"), ("", "s.t")]),
+        ("c.s.t", [("s", "t"), ("c", "s.t"), ("c.s", "t"), ("", "c.s.t")]),
+        ('"s.t"', [("", "s.t")]),
+        ('s."t"', [("s", "t")]),
+        ('c.s."t.u"', [("s", "t.u")]),
+        ('"a"b.c', [('"a"b', "c"), ("", '"a"b.c')]),
+        ('"', [("", '"')]),
+        ('"a".b.c.d', []),
+        ('""', []),
+        ("", []),
+        ("s.", [("", "s.")]),
+    ],
+)
+def test_readings_of_a_name(name: str, readings: list[tuple[str, str]]) -> None:
+    assert [(each.schema, each.table) for each in table_readings(name)] == readings
+
+
+@given(st.text(alphabet='ab."\0 ', max_size=12), st.text(alphabet='ab." ', max_size=12))
+def test_a_listed_name_means_its_table_first(table: str, schema: str) -> None:
+    if table:
+        shown = shown_table(table, schema)
+        first = table_readings(shown)[0]
+        assert (first.schema, first.table) == (schema, table)
+        for source in (SourceNames("POSTGRESQL", "other"), SourceNames("MYSQL")):
+            assert table_readings(normalized_table(shown, source))[0] == first
+
+
+@pytest.mark.parametrize(
+    "name", ['"' * 1025, "a." * 513, '"a".' * 257, '""' * 512 + "a", "." * 1024]
+)
+def test_a_hostile_name_costs_little(name: str) -> None:
+    assert sum(len(each.table) for each in table_readings(name)) <= 2 * len(name)
+    assert len(normalized_table(name, SourceNames("POSTGRESQL"))) <= len(name)
 
 
 def test_upper_casing_never_changes_the_length() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from fetcher.datasources.oracle.names import TableId, TableNames, quoted
 from fetcher.datasources.oracle.schema import COLUMNS, KEYS
-from fetcher_engine import SchemaSnapshot, SourceFailure, Stage, StreamRequest
+from fetcher_engine import AmbiguousTable, SchemaSnapshot, SourceFailure, Stage, StreamRequest
 from tests.unit.datasources.oracle.fake_driver import (
     STAFF,
     FakeDatabase,
@@ -160,7 +160,8 @@ async def test_an_ambiguous_name_is_told_with_all_it_could_mean(
 ) -> None:
     found = [*columns("HR", "dup", "A"), *columns("HR", "Dup", "B")]
     snapshot, _ = await discovered(monkeypatch, found, {"DUP": ()})
-    assert tables(snapshot) == ["Dup", "dup"]
+    assert tables(snapshot) == []
+    assert snapshot.ambiguous == (AmbiguousTable("DUP", ("Dup", "dup")),)
 
 
 @pytest.mark.parametrize(
