@@ -267,6 +267,26 @@ def test_rows_are_cut_into_pieces_at_256_kib() -> None:
     assert {len(data) for data, _ in pieces} == {3 * 100_008 + 2, 100_008}
 
 
+@pytest.mark.parametrize("size", [1, 2, 16, 17, 40])
+def test_arrays_of_one_size_are_laid_side_by_side(size: int) -> None:
+    items: list[Any] = [None, {"b": None, "a": [1.0, "x"]}, {}, [[], [None, "é"]], 'q"']
+    for item in items:
+        row = {"id": 1, "list": [item] * size, "rest": [[item, 2]] * size}
+        rows = [row | {"id": n} for n in range(8)]
+        assert encode(rows) == plain_rows(rows)
+
+
+@pytest.mark.parametrize(
+    "odd", ['"', "\\", "\n", "\x1f", "\x7f", "\xa0", "\u2028", "\U0001f600", ""]
+)
+def test_one_text_of_a_column_has_something_to_escape(odd: str) -> None:
+    texts = [*(["plain", "straße", "東京"] * 5), f"a{odd}b", "after"]
+    rows = [{"t": text, "nested": {"k": text, "more": [text, "x"]}} for text in texts]
+    assert encode(rows) == plain_rows(rows)
+    sparse = [row if n % 3 else {"nested": row["nested"]} for n, row in enumerate(rows)]
+    assert encode(sparse) == plain_rows(sparse)
+
+
 def test_pieces_stay_bounded_when_rows_grow() -> None:
     rows = [{"x": "y" * (n * n // 10)} for n in range(1000)]
     pieces = list(RowEncoder(source="s", table="t").encode(rows))
