@@ -10,6 +10,11 @@ import ipaddress
 import re
 from pathlib import PurePosixPath
 
+from fetcher.domain.connections import (
+    FAIL_ON_INVALID_TEXT,
+    INVALID_TEXT_OPTION,
+    REPLACE_INVALID_TEXT,
+)
 from fetcher.domain.json_text import dumps
 from fetcher.domain.json_values import JsonObject
 
@@ -93,3 +98,11 @@ def metadata_problem(metadata: JsonObject) -> str | None:
     if any(len(dumps(value).encode()) > MAX_METADATA_VALUE_BYTES for value in metadata.values()):
         return f"at most {MAX_METADATA_VALUE_BYTES} bytes a value"
     return None
+
+
+def invalid_text_problem(metadata: JsonObject) -> str | None:
+    """Why the option ``invalidText`` cannot be obeyed, or None."""
+    known = (FAIL_ON_INVALID_TEXT, REPLACE_INVALID_TEXT)
+    if metadata.get(INVALID_TEXT_OPTION, FAIL_ON_INVALID_TEXT) in known:
+        return None
+    return f"must be '{FAIL_ON_INVALID_TEXT}' or '{REPLACE_INVALID_TEXT}'"

@@ -166,6 +166,8 @@ def _invalid_parts(connection: Connection, new: NewConnection) -> Found:
         yield "database_name", "must be a relative path without '..'"
     if connection.type is SourceType.ORACLE:
         yield from _invalid_oracle_service(connection.metadata)
+    if problem := rules.invalid_text_problem(connection.metadata):
+        yield "metadata.invalidText", problem
     if problem := rules.metadata_problem(connection.metadata):
         yield "metadata", problem
 

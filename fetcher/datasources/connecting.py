@@ -8,11 +8,13 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
+import structlog
 import trio
 
 from fetcher.datasources.records import record_of
 from fetcher.datasources.sessions import MAX_SESSIONS, SessionLimits, SessionPlaces
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
+from fetcher.datasources.texts import Texts
 from fetcher.domain.connections import Connection
 from fetcher_engine import (
     ConnectionDescriptor,
@@ -22,6 +24,8 @@ from fetcher_engine import (
     Stage,
     StreamRequest,
 )
+
+log = structlog.get_logger(__name__)
 
 PING_SECONDS: Final = 5.0
 DISCOVERY_SECONDS: Final = 30.0
@@ -70,12 +74,25 @@ class Source(Protocol[S]):
 
 
 class TableStream:
-    """The rows of all asked tables, one after the other. Closing it ends the session."""
+    """The rows of all asked tables, one after the other. Closing it ends the session.
 
-    def __init__(self, session: Session, readers: Iterable[TableReader]) -> None:
+    Of each table in which text was replaced it is logged how often.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        readers: Iterable[TableReader],
+        *,
+        config_name: str = "",
+        texts: Texts | None = None,
+    ) -> None:
         self._session = session
         self._waiting = deque(readers)
         self._reader: TableReader | None = None
+        self._config_name = config_name
+        self._texts = texts or Texts()
+        self._table = ""
 
     async def next_batch(self) -> EncodedBatch | None:
         while True:
@@ -87,8 +104,20 @@ class TableStream:
                 self._reader = reader
             batch = await self._reader.next_batch()
             if batch is not None:
+                self._table = batch.table
                 return batch
             self._reader = None
+            self._tell_of_replaced_text()
+
+    def _tell_of_replaced_text(self) -> None:
+        replaced = self._texts.take_replaced()
+        if replaced:
+            log.warning(
+                "invalid_text_replaced",
+                source=self._config_name,
+                table=self._table,
+                characters=replaced,
+            )
 
     async def aclose(self) -> None:
         """End the session, and what it still does on the server."""
@@ -105,8 +134,10 @@ class SourceConnector(Generic[S]):
         places: SessionPlaces | None,
         *,
         discovery_seconds: float = DISCOVERY_SECONDS,
+        texts: Texts | None = None,
     ) -> None:
         """No I/O. Without ``places`` any number of sessions may be open."""
+        self._texts = texts
         self._source = source
         self._places = places
         self._discovery_seconds = discovery_seconds
@@ -127,7 +158,8 @@ class SourceConnector(Generic[S]):
 
     async def open_stream(self, request: StreamRequest) -> TableStream:
         session = await self._open()
-        return TableStream(session, await self._source.readers(session, request))
+        readers = await self._source.readers(session, request)
+        return TableStream(session, readers, config_name=request.config_name, texts=self._texts)
 
     async def close(self) -> None:
         """Idempotent; never raises."""
@@ -172,10 +204,14 @@ class SourceFactory(ABC):
         places = None
         if self.max_sessions is not None:
             places = self._sessions.places(record.id, most=self.max_sessions)
+        texts = Texts(replaces=record.replaces_invalid_text)
         return SourceConnector(
-            self._source(record), places, discovery_seconds=self.discovery_seconds
+            self._source(record, texts),
+            places,
+            discovery_seconds=self.discovery_seconds,
+            texts=texts,
         )
 
     @abstractmethod
-    def _source(self, record: Connection) -> Source[Any]:
+    def _source(self, record: Connection, texts: Texts) -> Source[Any]:
         """No I/O: the password is revealed when the source is opened, not before."""

@@ -4,9 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from fetcher.domain.ids import ConnectionId
 from fetcher.domain.json_values import JsonObject
+
+INVALID_TEXT_OPTION: Final = "invalidText"
+"""In a connection's metadata."""
+
+FAIL_ON_INVALID_TEXT: Final = "fail"
+REPLACE_INVALID_TEXT: Final = "replace"
 
 
 class SourceType(StrEnum):
@@ -55,6 +62,11 @@ class Connection:
     tls: TlsSettings | None = None
     metadata: JsonObject = field(default_factory=dict)
     deleted_at: datetime | None = None
+
+    @property
+    def replaces_invalid_text(self) -> bool:
+        """Whether text that is not valid in its encoding is replaced; else it fails the job."""
+        return self.metadata.get(INVALID_TEXT_OPTION) == REPLACE_INVALID_TEXT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,8 +26,12 @@ changes nothing:
 - `decimals`: `string` by default, with the scale. `number` gives numbers with the same digits.
 
 NULL is `null` in every type. A type that is not listed comes as the text that the database itself
-writes for it. Text that is not valid in its encoding fails the job, with source, table and column
-named.
+writes for it.
+
+Text that is not valid in its encoding fails the job, with source, table and column named. Where
+the connection's `metadata.invalidText` is `replace` (`fail` is the default), U+FFFD stands in its
+place, and the job's log says in how many places of which table: `invalid_text_replaced`. Names of
+fields inside MongoDB's documents are never replaced, since two could become one.
 """
 
 _TITLES: Final = {

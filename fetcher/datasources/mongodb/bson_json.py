@@ -24,6 +24,7 @@ from fetcher.datasources.mongodb.bson_shapes import (
 )
 from fetcher.datasources.mongodb.bson_walk import BsonWalker, MalformedBson
 from fetcher.datasources.mongodb.scalars import INT32
+from fetcher.datasources.texts import Texts
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import encode_text
 
@@ -50,8 +51,10 @@ class CellTooLarge(Exception):
 class BsonWriter:
     """Writes the documents of one table; it learns their shape as they come."""
 
-    def __init__(self, options: JobOptions, *, max_cell_bytes: int) -> None:
-        self._walker = BsonWalker(options)
+    def __init__(
+        self, options: JobOptions, *, max_cell_bytes: int, texts: Texts | None = None
+    ) -> None:
+        self._walker = BsonWalker(options, texts)
         self._decoder = BsonDecoder(self._walker)
         self._compiler = PatternCompiler(Converters(self._walker))
         self._max_cell_bytes = max_cell_bytes

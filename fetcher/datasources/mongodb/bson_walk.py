@@ -19,6 +19,7 @@ from fetcher.datasources.mongodb.scalars import (
     regex_text,
     timestamp_text,
 )
+from fetcher.datasources.texts import Texts
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import encode_text, encode_value
 
@@ -40,9 +41,13 @@ class InvalidText(Exception):
 
 
 class BsonWalker:
-    """Renders documents for one request's options."""
+    """Renders documents for one request's options.
 
-    def __init__(self, options: JobOptions) -> None:
+    Names of fields are never replaced: two could become one.
+    """
+
+    def __init__(self, options: JobOptions, texts: Texts | None = None) -> None:
+        self._decoded = (texts or Texts()).decoded
         self.writes_bigint_as_text = options.bigint == "string"
         self._decimal_number = options.decimals == "number"
         self._readers: dict[int, _Reader] = {
@@ -137,7 +142,7 @@ class BsonWalker:
         return encode_value(DOUBLE.unpack_from(data, at)[0]), at + 8
 
     def _string(self, data: bytes, at: int, _: int) -> _Cell:
-        text, end = _text(data, at)
+        text, end = self._text(data, at)
         return encode_text(text), end
 
     def _binary(self, data: bytes, at: int, _: int) -> _Cell:
@@ -154,15 +159,16 @@ class BsonWalker:
     def _regex(self, data: bytes, at: int, _: int) -> _Cell:
         middle = data.index(b"\0", at)
         end = data.index(b"\0", middle + 1)
-        pattern, flags = data[at:middle].decode(), data[middle + 1 : end].decode()
+        pattern = self._decoded(data[at:middle])
+        flags = self._decoded(data[middle + 1 : end])
         return regex_text(pattern, flags), end + 1
 
     def _pointer(self, data: bytes, at: int, _: int) -> _Cell:
-        name, at = _text(data, at)
+        name, at = self._text(data, at)
         return f'{{"DB":{encode_text(name)},"Pointer":"{data[at : at + 12].hex()}"}}', at + 12
 
     def _scoped_code(self, data: bytes, at: int, depth: int) -> _Cell:
-        code, at = _text(data, at + 4)
+        code, at = self._text(data, at + 4)
         scope, at = self._nested(data, at, depth)
         return f'{{"Code":{encode_text(code)},"Scope":{scope}}}', at
 
@@ -177,6 +183,11 @@ class BsonWalker:
 
     def _decimal(self, data: bytes, at: int, _: int) -> _Cell:
         return self.decimal_cell(*DECIMAL128.unpack_from(data, at)), at + 16
+
+    def _text(self, data: bytes, at: int) -> tuple[str, int]:
+        end = at + 4 + int(INT32.unpack_from(data, at)[0])
+        _require(at + 4 < end < len(data) and data[end - 1] == 0)
+        return self._decoded(data[at + 4 : end - 1]), end
 
     def int64_text(self, value: int) -> str:
         if self.writes_bigint_as_text and not -LARGEST_SAFE <= value <= LARGEST_SAFE:
@@ -198,12 +209,6 @@ class BsonWalker:
 def _key(data: bytes, at: int, end: int) -> tuple[int, str]:
     stop = data.index(b"\0", at, end)
     return stop + 1, data[at:stop].decode()
-
-
-def _text(data: bytes, at: int) -> tuple[str, int]:
-    end = at + 4 + int(INT32.unpack_from(data, at)[0])
-    _require(at + 4 < end < len(data) and data[end - 1] == 0)
-    return data[at + 4 : end - 1].decode(), end
 
 
 def _ending(data: bytes, at: int, limit: int) -> int:

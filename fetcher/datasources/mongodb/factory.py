@@ -5,6 +5,7 @@ from fetcher.datasources.mongodb.bson_json import BsonWriter
 from fetcher.datasources.mongodb.connector import MongoSource, auth_source_of
 from fetcher.datasources.mongodb.layout import OwnCollections
 from fetcher.datasources.records import target_of
+from fetcher.datasources.texts import Texts
 from fetcher.domain.connections import Connection
 
 
@@ -14,7 +15,7 @@ class MongodbFactory(SourceFactory):
     requires_fields = False
     max_sessions = 100
 
-    def _source(self, record: Connection) -> MongoSource:
+    def _source(self, record: Connection, texts: Texts) -> MongoSource:
         requested = self._scope.requested
         return MongoSource(
             target=lambda: target_of(record, self._settings),
@@ -29,7 +30,9 @@ class MongodbFactory(SourceFactory):
                 requested=None if requested is None else requested.get(record.config_name),
                 wanted=self._scope.fields(record.config_name),
                 new_writer=lambda: BsonWriter(
-                    self._scope.options, max_cell_bytes=self._settings.max_cell_bytes
+                    self._scope.options,
+                    max_cell_bytes=self._settings.max_cell_bytes,
+                    texts=texts,
                 ),
             ),
             settings=self._settings.reading,

@@ -73,6 +73,7 @@ class MysqlSource:
                 query,
                 max_batch_bytes=request.max_batch_bytes,
                 max_cell_bytes=self._settings.max_cell_bytes,
+                texts=self._renderer.texts,
             )
             for query in queries
         ]

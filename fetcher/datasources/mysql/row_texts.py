@@ -18,12 +18,20 @@ from fetcher.datasources.mysql.errors import (
     PROTOCOL,
 )
 from fetcher.datasources.mysql.query import FENCE, MARKER, TableQuery
+from fetcher.datasources.mysql.types import BROKEN
+from fetcher.datasources.texts import Texts, is_valid
 from fetcher_engine import SourceFailure, Stage, encode_text, encode_value
 
 _CONTROLS: Final = bytes(range(32))
 _ESCAPES: Final = [
     (bytes([code]), json.dumps(chr(code)).strip('"').encode("ascii")) for code in range(32)
 ]
+
+_BROKEN_BEGINS: Final = re.compile(b'(?:":|' + FENCE + b")" + BROKEN)
+_BROKEN_CELL: Final = re.compile(
+    rb'("(?:[^"\\]|\\.)*"):(' + FENCE + b"?)" + BROKEN + rb"([0-9A-F]*)", re.DOTALL
+)
+"""In a string of a JSON column the quote before the colon would be escaped."""
 
 _PARSED_BYTES: Final = 1024 * 1024
 """More JSON than this is not made into objects, which would take many times its size."""
@@ -39,7 +47,10 @@ _TOKENS: Final = re.compile(
 class RowTexts:
     """For one table. Blocking: some milliseconds a batch."""
 
-    def __init__(self, query: TableQuery, *, max_cell_bytes: int) -> None:
+    def __init__(
+        self, query: TableQuery, *, max_cell_bytes: int, texts: Texts | None = None
+    ) -> None:
+        self._texts = texts or Texts()
         self._query = query
         self._max_cell_bytes = max_cell_bytes
 
@@ -49,6 +60,9 @@ class RowTexts:
         if len(rows) < len(texts):
             raise self._failure(PROTOCOL)
         data = b",".join(rows)
+        if BROKEN in data and _BROKEN_BEGINS.search(data):
+            rows = [_BROKEN_CELL.sub(self._mended, row) for row in rows]
+            data = b",".join(rows)
         if max(map(len, rows)) > self._max_cell_bytes:
             self._check_cells(rows)
         if len(data.translate(None, _CONTROLS)) < len(data):
@@ -56,9 +70,22 @@ class RowTexts:
             data = _escaped(data)
         if self._query.unchecked_json:
             data = self._without_fences(data, rows)
-        if not data.isascii():
+        if not (data.isascii() or is_valid(data)):
+            if self._texts.replaces:
+                return self._texts.decoded(data).encode()
             self._check_text(data, rows)
         return data
+
+    def _mended(self, cell: re.Match[bytes]) -> bytes:
+        """A member whose text the server could not write as JSON."""
+        column = str(json.loads(cell[1]))
+        content = bytes.fromhex(cell[3].decode("ascii"))
+        if is_valid(content):
+            raise self._failure(CELL_TOO_LARGE, column)
+        if not self._texts.replaces:
+            raise self._failure(INVALID_TEXT, column)
+        text = encode_text(self._texts.decoded(content)).encode()
+        return b"%b:%b%b" % (cell[1], cell[2], text)
 
     def _check_markers(self, rows: Sequence[bytes]) -> None:
         for row in rows:
@@ -91,10 +118,10 @@ class RowTexts:
 
     def _check_text(self, data: bytes, rows: Sequence[bytes]) -> None:
         """The server checks what is written, but not what a damaged or upgraded table holds."""
-        if _is_utf8(data):
+        if is_valid(data):
             return
         for row in rows:
-            if row.count(FENCE) != 2 * len(self._query.unchecked_json) or not _is_utf8(
+            if row.count(FENCE) != 2 * len(self._query.unchecked_json) or not is_valid(
                 row.replace(FENCE, b"")
             ):
                 broken = (n for n, value in self._cells(row).items() if not _is_whole(value))
@@ -156,17 +183,9 @@ def _is_json(cell: bytes) -> bool:
     return position > 0
 
 
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def _is_whole(value: object) -> bool:
     if isinstance(value, bytes):
-        return _is_utf8(value)
+        return is_valid(value)
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -8,6 +8,7 @@ from fetcher.datasources.mysql.errors import INVALID_FILTER, INVALID_FILTER_VALU
 from fetcher.datasources.mysql.query import TableQuery
 from fetcher.datasources.mysql.row_texts import RowTexts
 from fetcher.datasources.mysql.session import Session
+from fetcher.datasources.texts import Texts
 from fetcher_engine import EncodedBatch, SourceFailure, Stage
 
 NO_PROGRESS_SECONDS: Final = 60.0
@@ -21,12 +22,18 @@ class RowReader:
     """Reads one table. To be used once, by one task. Every method raises SourceFailure."""
 
     def __init__(
-        self, session: Session, query: TableQuery, *, max_batch_bytes: int, max_cell_bytes: int
+        self,
+        session: Session,
+        query: TableQuery,
+        *,
+        max_batch_bytes: int,
+        max_cell_bytes: int,
+        texts: Texts,
     ) -> None:
         self._session = session
         self._query = query
         self._batch_bytes = min(max_batch_bytes, BATCH_BYTES)
-        self._texts = RowTexts(query, max_cell_bytes=max_cell_bytes)
+        self._texts = RowTexts(query, max_cell_bytes=max_cell_bytes, texts=texts)
         self._ended = False
 
     async def start(self) -> None:

@@ -12,6 +12,7 @@ from enum import Enum, auto
 from typing import Final
 
 from fetcher.datasources.filter_values import INT64
+from fetcher.datasources.texts import Texts
 from fetcher.domain.jobs import JobOptions
 
 
@@ -149,6 +150,9 @@ def text_literal(text: str) -> str:
     return f"_utf8mb4 {bytes_literal(text.encode())}"
 
 
+BROKEN: Final = b"\x01"
+"""Begins a cell that is the hexadecimal digits of what is no text, or too large as one."""
+
 _NULL: Final = bytes_literal(b"null")
 _QUOTE: Final = bytes_literal(b'"')
 
@@ -162,9 +166,11 @@ def _string(text: str) -> str:
     """A JSON string of characters.
 
     Not by ``REPLACE``: that moves the rest of a text for each of its quotes, cannot be interrupted
-    while it does, and a text of megabytes would take hours.
+    while it does, and a text of megabytes would take hours. Of bytes that are no text the function
+    makes NULL: their digits then, behind a byte that begins no JSON.
     """
-    return f"CAST(JSON_QUOTE({text}) AS BINARY)"
+    digits = f"CONCAT({bytes_literal(BROKEN)}, HEX({text}))"
+    return f"IFNULL(CAST(JSON_QUOTE({text}) AS BINARY), {digits})"
 
 
 def _utf8(column: str, *, is_plain: bool) -> str:
@@ -211,7 +217,8 @@ def _float() -> str:
 class Renderer:
     """Expressions for one job's options."""
 
-    def __init__(self, options: JobOptions) -> None:
+    def __init__(self, options: JobOptions, texts: Texts | None = None) -> None:
+        self.texts = texts or Texts()
         natural = options.values == "natural"
         big = _SAFE_BIGINT if options.bigint == "string" else "{0}"
         exact = "{0}" if options.decimals == "number" else _quoted("{0}")

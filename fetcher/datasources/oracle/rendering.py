@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final, TypeAlias
 
 from fetcher.datasources.oracle.types import ColumnType, Kind
+from fetcher.datasources.texts import Texts
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import encode_text, encode_value
 
@@ -21,7 +22,8 @@ _FLOAT: Final = struct.Struct("<f")
 class ValueRenderer:
     """One value at a time, by the column's type and the job's options."""
 
-    def __init__(self, options: JobOptions) -> None:
+    def __init__(self, options: JobOptions, texts: Texts | None = None) -> None:
+        self.texts = texts or Texts()
         self._bigint_text = options.bigint == "string"
         self._decimal_number = options.decimals == "number"
         wall = "" if options.values == "natural" else "Z"

@@ -19,6 +19,7 @@ from fetcher.datasources.oracle.query import TableQuery
 from fetcher.datasources.oracle.rendering import ValueRenderer
 from fetcher.datasources.oracle.session import Session
 from fetcher.datasources.oracle.types import LARGE, UNBOUNDED
+from fetcher.datasources.texts import has_halves
 from fetcher_engine import EncodedBatch, SourceFailure, Stage
 
 NO_PROGRESS_SECONDS: Final = 60.0
@@ -36,10 +37,27 @@ _FETCHED_AS: Final = {
 }
 
 
+_BROKEN: Final = {
+    # half characters for broken bytes, so that we find whose they are
+    oracledb.DB_TYPE_VARCHAR: "surrogateescape",
+    oracledb.DB_TYPE_CHAR: "surrogateescape",
+    oracledb.DB_TYPE_LONG: "surrogateescape",
+    # these come in UTF-16, where what is broken is half a character already
+    oracledb.DB_TYPE_NVARCHAR: "surrogatepass",
+    oracledb.DB_TYPE_NCHAR: "surrogatepass",
+    oracledb.DB_TYPE_LONG_NVARCHAR: "surrogatepass",
+}
+
+
 def output_type_handler(cursor: oracledb.Cursor, metadata: oracledb.FetchInfo) -> Any:
-    """What the driver asks for each column of a result."""
-    fetched_as = _FETCHED_AS.get(metadata.type_code)
-    return None if fetched_as is None else cursor.var(fetched_as, arraysize=cursor.arraysize)
+    """What the driver asks for each column of a result, and makes of text that is none."""
+    fetched_as = _FETCHED_AS.get(metadata.type_code, metadata.type_code)
+    errors = _BROKEN.get(fetched_as)
+    if errors is None:
+        is_same = fetched_as == metadata.type_code
+        return None if is_same else cursor.var(fetched_as, arraysize=cursor.arraysize)
+    size = metadata.internal_size if fetched_as == metadata.type_code else 0
+    return cursor.var(fetched_as, size or 0, arraysize=cursor.arraysize, encoding_errors=errors)
 
 
 class TableReader:
@@ -59,6 +77,7 @@ class TableReader:
         self._max_cell_bytes = max_cell_bytes
         self._batch_bytes = min(max_batch_bytes, BATCH_BYTES)
         self._template = renderer.row_template([each.field for each in query.selected])
+        self._texts = renderer.texts
         self._renders = [renderer.column(each.type) for each in query.selected]
         self._cursor: oracledb.Cursor | None = None
         self._waiting: deque[bytes] = deque()
@@ -125,14 +144,24 @@ class TableReader:
             ):
                 self._check_sizes(selected.field, values)
             cells.append(render(values))
-        try:
-            texts = [(self._template % row).encode() for row in zip(*cells, strict=True)]
-        except UnicodeEncodeError:
-            texts = []
-        if not texts:
-            raise self._failure(INVALID_TEXT)
+        texts = self._encoded(cells)
         self._waiting.extend(texts)
         self._waiting_bytes += sum(map(len, texts))
+
+    def _encoded(self, cells: Sequence[Sequence[str]]) -> list[bytes]:
+        """The rows; broken bytes of texts stand in their cells as half characters."""
+        texts = [self._template % row for row in zip(*cells, strict=True)]
+        try:
+            return [text.encode() for text in texts]
+        except UnicodeEncodeError:
+            if self._texts.replaces:
+                return [self._texts.whole(text).encode() for text in texts]
+        broken = (
+            selected.field
+            for selected, column in zip(self._query.selected, cells, strict=True)
+            if any(map(has_halves, column))
+        )
+        raise self._failure(INVALID_TEXT, next(broken, None))
 
     def _check_lengths(self, field: str, lengths: Sequence[Any]) -> None:
         if any(length is not None and int(length) > self._max_cell_bytes for length in lengths):

@@ -69,7 +69,16 @@ class PostgresqlSource:
                 renderer=self._renderer,
                 max_cell_bytes=self._settings.max_cell_bytes,
             )
-            readers.append(CopyReader(session, query, max_batch_bytes=request.max_batch_bytes))
+            readers.append(
+                CopyReader(
+                    session,
+                    query,
+                    max_batch_bytes=request.max_batch_bytes,
+                    texts=self._renderer.texts,
+                )
+            )
+        if self._renderer.texts.replaces:
+            await session.receive_unconverted()
         return readers
 
     def _catalogue(self, session: Session) -> Catalogue:

@@ -5,11 +5,12 @@ from fetcher.datasources.postgresql.connector import PostgresqlSource
 from fetcher.datasources.postgresql.names import TableNames
 from fetcher.datasources.postgresql.types import Renderer
 from fetcher.datasources.records import target_of
+from fetcher.datasources.texts import Texts
 from fetcher.domain.connections import Connection
 
 
 class PostgresqlFactory(SourceFactory):
-    def _source(self, record: Connection) -> PostgresqlSource:
+    def _source(self, record: Connection, texts: Texts) -> PostgresqlSource:
         return PostgresqlSource(
             config_name=record.config_name,
             target=lambda: target_of(record, self._settings),
@@ -18,6 +19,6 @@ class PostgresqlFactory(SourceFactory):
                 self._scope.tables(record.config_name),
                 keeps_default=self._settings.keeps_default_schema,
             ),
-            renderer=Renderer(self._scope.options),
+            renderer=Renderer(self._scope.options, texts),
             settings=self._settings.reading,
         )

@@ -25,6 +25,7 @@ from fetcher.datasources.postgresql.errors import (
 )
 from fetcher.datasources.postgresql.query import MARKER, TableQuery
 from fetcher.datasources.postgresql.session import Session
+from fetcher.datasources.texts import Texts, broken_member, is_valid
 from fetcher_engine import EncodedBatch, SourceFailure, Stage
 
 NO_PROGRESS_SECONDS: Final = 60.0
@@ -52,7 +53,10 @@ _ESCAPES: Final = [
 class CopyReader:
     """Reads one table. To be used once, by one task. Every method raises SourceFailure."""
 
-    def __init__(self, session: Session, query: TableQuery, *, max_batch_bytes: int) -> None:
+    def __init__(
+        self, session: Session, query: TableQuery, *, max_batch_bytes: int, texts: Texts
+    ) -> None:
+        self._texts = texts
         self._session = session
         self._query = query
         self._batch_bytes = min(max_batch_bytes, BATCH_BYTES)
@@ -172,6 +176,8 @@ class CopyReader:
 
     def _joined(self, rows: Sequence[bytes]) -> bytes:
         data = b",".join(rows)
+        if not data.isascii():
+            data = self._in_utf8(data, rows)
         if len(data.translate(None, _CONTROLS)) == len(data):
             return data
         if MARKER in data:
@@ -181,6 +187,16 @@ class CopyReader:
         # what is left of control characters stands inside of strings, unescaped
         for control, escape in _ESCAPES:
             data = data.replace(control, escape)
+        return data
+
+    def _in_utf8(self, data: bytes, rows: Sequence[bytes]) -> bytes:
+        """What a server sends is not valid where nothing had to be converted: it does not look."""
+        codec = self._session.codec
+        if codec != "utf-8" or not is_valid(data):
+            if not self._texts.replaces:
+                columns = filter(None, map(broken_member, rows))
+                raise self._failure(INVALID_TEXT, next(columns, None))
+            return self._texts.decoded(data, codec).encode()
         return data
 
     def _largest_cell(self, marker: bytes) -> str:
@@ -213,18 +229,8 @@ class CopyReader:
         await self._skip_header(skipped)
         row_bytes = skipped[0] if skipped else None
         while row_bytes is not None:
-            text = row_bytes.decode("utf-8", "surrogateescape")
-            if any("\udc80" <= character <= "\udcff" for character in text):
-                row: dict[str, object] = json.loads(text, strict=False)
-                return next((name for name, value in row.items() if _is_broken(value)), None)
+            if (column := broken_member(row_bytes)) is not None:
+                return column
             following = await self._receive()
             row_bytes = bytes(following[_FRAME_BYTES:]) if following is not None else None
         return None
-
-
-def _is_broken(value: object) -> bool:
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        return True
-    return False

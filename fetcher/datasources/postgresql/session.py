@@ -43,6 +43,39 @@ Compiling a statement that runs once costs more than it saves: seconds, where ar
 One process a query is what we take of somebody else's server, and rows keep the order of a scan.
 """
 
+CODECS: Final = {
+    "SQL_ASCII": "utf-8",
+    "LATIN1": "iso8859-1",
+    "LATIN2": "iso8859-2",
+    "LATIN3": "iso8859-3",
+    "LATIN4": "iso8859-4",
+    "LATIN5": "iso8859-9",
+    "LATIN6": "iso8859-10",
+    "LATIN7": "iso8859-13",
+    "LATIN8": "iso8859-14",
+    "LATIN9": "iso8859-15",
+    "LATIN10": "iso8859-16",
+    "ISO_8859_5": "iso8859-5",
+    "ISO_8859_6": "iso8859-6",
+    "ISO_8859_7": "iso8859-7",
+    "ISO_8859_8": "iso8859-8",
+    "KOI8R": "koi8-r",
+    "KOI8U": "koi8-u",
+    "WIN866": "cp866",
+    "WIN874": "cp874",
+    "WIN1250": "cp1250",
+    "WIN1251": "cp1251",
+    "WIN1252": "cp1252",
+    "WIN1253": "cp1253",
+    "WIN1254": "cp1254",
+    "WIN1255": "cp1255",
+    "WIN1256": "cp1256",
+    "WIN1257": "cp1257",
+    "WIN1258": "cp1258",
+}
+"""Encodings of databases that hold what cannot be converted to UTF-8, by the codecs that read them
+as the server does."""
+
 _OK: Final = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
 
 
@@ -56,6 +89,8 @@ class Session:
         self._statement_seconds = statement_seconds
         self.pgconn = connection.pgconn
         self.server_encoding = ""
+        self.codec = "utf-8"
+        """What texts of results are written in."""
 
     @classmethod
     async def open(
@@ -123,6 +158,19 @@ class Session:
             lost = False
         if lost:
             raise SourceFailure(stage, RESET, table=table)
+
+    async def receive_unconverted(self) -> None:
+        """From now on let texts come as they are stored, where the server would refuse to send
+        what is invalid in them: in SQL_ASCII, and in the encodings of single bytes.
+
+        Statements that hold text must have been quoted before.
+        """
+        codec = CODECS.get(self.server_encoding)
+        if codec is None:
+            return
+        statement = sql.SQL("SET client_encoding TO {}").format(sql.Literal(self.server_encoding))
+        await self.execute(statement, Stage.SESSION)
+        self.codec = codec
 
     def quoted(self, statement: sql.Composable) -> bytes:
         """The statement as this session's server reads it."""

@@ -12,6 +12,7 @@ from typing import Final
 from psycopg import sql
 
 from fetcher.datasources.filter_values import INT64
+from fetcher.datasources.texts import Texts
 from fetcher.domain.jobs import JobOptions
 
 
@@ -150,7 +151,8 @@ _MAX_DIMENSIONS: Final = 6
 class Renderer:
     """Expressions for one job's options."""
 
-    def __init__(self, options: JobOptions) -> None:
+    def __init__(self, options: JobOptions, texts: Texts | None = None) -> None:
+        self.texts = texts or Texts()
         self._natural = options.values == "natural"
         self._bigint_text = options.bigint == "string"
         self._decimal_number = options.decimals == "number"

@@ -45,6 +45,9 @@ class SqliteRows:
     def next_batch(self, connection: sqlite3.Connection) -> EncodedBatch | None:
         """None after the last row. Raise SourceFailure or sqlite3.Error."""
         if self._rows is None:
+            if self._renderer.texts.replaces:
+                # the sqlite3 module's own factory would refuse what is no text
+                connection.text_factory = self._renderer.texts.decoded
             self._rows = connection.execute(self._query.statement, self._query.values)
         texts: list[str] = []
         gathered = 0

@@ -6,6 +6,7 @@ from fetcher.datasources.source_settings import RequestScope, SourceSettings
 from fetcher.datasources.sqlite.connector import SqliteSource
 from fetcher.datasources.sqlite.database import SqliteFolder
 from fetcher.datasources.sqlite.rendering import ValueRenderer
+from fetcher.datasources.texts import Texts
 from fetcher.domain.connections import Connection
 
 
@@ -25,11 +26,11 @@ class SqliteFactory(SourceFactory):
         # a writer's lock is waited for first
         self.discovery_seconds += settings.lock_timeout_seconds
 
-    def _source(self, record: Connection) -> SqliteSource:
+    def _source(self, record: Connection, texts: Texts) -> SqliteSource:
         return SqliteSource(
             config_name=record.config_name,
             database_name=record.database_name,
             folder=self._folder,
-            renderer=ValueRenderer(self._scope.options),
+            renderer=ValueRenderer(self._scope.options, texts),
             settings=self._settings.reading,
         )

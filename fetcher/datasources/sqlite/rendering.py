@@ -10,6 +10,7 @@ for decimals that were stored as text. Both profiles are the same.
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from fetcher.datasources.texts import Texts
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import encode_text, encode_value
 
@@ -17,7 +18,8 @@ _LARGEST_SAFE: Final = 2**53
 
 
 class ValueRenderer:
-    def __init__(self, options: JobOptions) -> None:
+    def __init__(self, options: JobOptions, texts: Texts | None = None) -> None:
+        self.texts = texts or Texts()
         self._by_type: dict[type, Callable[[Any], str]] = {
             int: _safe_integer if options.bigint == "string" else str,
             float: encode_value,

@@ -9,11 +9,12 @@ from fetcher.datasources.sqlserver.names import TableNames
 from fetcher.datasources.sqlserver.rendering import Renderer
 from fetcher.datasources.sqlserver.tls import TRUSTS_ALL
 from fetcher.datasources.targets import Target
+from fetcher.datasources.texts import Texts
 from fetcher.domain.connections import Connection
 
 
 class SqlServerFactory(SourceFactory):
-    def _source(self, record: Connection) -> SqlServerSource:
+    def _source(self, record: Connection, texts: Texts) -> SqlServerSource:
         return SqlServerSource(
             config_name=record.config_name,
             target=lambda: self._target(record),
@@ -22,7 +23,7 @@ class SqlServerFactory(SourceFactory):
                 self._scope.tables(record.config_name),
                 keeps_default=self._settings.keeps_default_schema,
             ),
-            renderer=Renderer(self._scope.options),
+            renderer=Renderer(self._scope.options, texts),
             settings=self._settings.reading,
         )
 

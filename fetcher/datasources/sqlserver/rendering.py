@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from fetcher.datasources.sqlserver.types import KINDS, Column, Kind
+from fetcher.datasources.texts import Texts
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import encode_text, encode_value
 
@@ -19,9 +20,11 @@ class NotRenderable(Exception):
 
 
 class Renderer:
-    """Values as JSON for one job's options. What is no text raises UnicodeDecodeError."""
+    """Values as JSON for one job's options. What is no text raises UnicodeDecodeError,
+    unless it is to be replaced."""
 
-    def __init__(self, options: JobOptions) -> None:
+    def __init__(self, options: JobOptions, texts: Texts | None = None) -> None:
+        self._texts = texts or Texts()
         natural = options.values == "natural"
         decimal = _plain_number if options.decimals == "number" else _quoted_number
         moment = _plain_moment if natural else _moment
@@ -33,8 +36,8 @@ class Renderer:
             Kind.MONEY: decimal,
             Kind.REAL: _real,
             Kind.FLOAT: encode_value,
-            Kind.TEXT: _text,
-            Kind.LONG_TEXT: _text,
+            Kind.TEXT: self._text,
+            Kind.LONG_TEXT: self._text,
             Kind.UUID: _uuid,
             Kind.BINARY: _base64,
             Kind.LONG_BINARY: _base64,
@@ -44,15 +47,18 @@ class Renderer:
             Kind.DATETIME2: moment,
             Kind.OFFSET: _with_offset,
             Kind.VARIANT: self._variant,
-            Kind.OTHER: _text,
+            Kind.OTHER: self._text,
         }
 
     def of(self, column: Column) -> Callable[[Any], str]:
         """Renders one column's values; NULL is not its business."""
         return self._by_kind[column.kind]
 
+    def _text(self, value: bytes) -> str:
+        return encode_text(self._texts.decoded(value, "utf-16-le"))
+
     def _variant(self, value: bytes) -> str:
-        text = value.decode("utf-16-le")
+        text = self._texts.decoded(value, "utf-16-le")
         name, separator, inner = text.partition(":")
         kind = KINDS.get(name)
         if not separator or kind is None or "!" in name:
@@ -111,10 +117,6 @@ def _real(value: float) -> str:
             # rounded up past the largest one
             continue
     return encode_value(value)
-
-
-def _text(value: bytes) -> str:
-    return encode_text(value.decode("utf-16-le"))
 
 
 def _uuid(text: str) -> str:

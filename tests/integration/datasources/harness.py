@@ -16,6 +16,7 @@ from fetcher.datasources.engines import RequestEngines, SourceSettings, open_sou
 from fetcher.domain.connections import Connection, SourceType, TlsSettings
 from fetcher.domain.ids import new_connection_id
 from fetcher.domain.jobs import JobOptions
+from fetcher.domain.json_values import JsonObject
 from fetcher_engine import ExtractionRequest, Limits, TenantContext
 from tests.servers.addresses import SqlAddress
 
@@ -35,6 +36,7 @@ def a_connection(
     password: str = "",
     schema: str | None = None,
     tls: TlsSettings | None = None,
+    metadata: JsonObject | None = None,
 ) -> Connection:
     return Connection(
         id=new_connection_id(),
@@ -50,7 +52,13 @@ def a_connection(
         updated_at=LONG_AGO,
         schema=schema,
         tls=tls,
+        metadata=metadata or {},
     )
+
+
+def replacing(connection: Connection) -> Connection:
+    """The same, with invalid text replaced."""
+    return replace(connection, metadata={"invalidText": "replace"})
 
 
 def connection_to(address: SqlAddress, *, schema: str | None = None) -> Connection:

@@ -200,6 +200,12 @@ async def test_long_host_is_refused_without_backtracking() -> None:
     assert list(answered.json["fields"]) == ["host"]
 
 
+@pytest.mark.parametrize("wish", ["replace", "fail"])
+async def test_invalid_text_is_an_option_of_the_connection(wish: str) -> None:
+    answered = await an_api().create(a_body(metadata={"invalidText": wish}))
+    assert (answered.status, answered.json["metadata"]) == (201, {"invalidText": wish})
+
+
 async def test_nested_metadata_comes_back_exactly() -> None:
     api = an_api()
     headers = PRODUCT | {"Content-Type": "application/json"}
@@ -344,6 +350,10 @@ async def test_certificates_are_judged_at_creation(tls: dict[str, str], field: s
         ({"metadata": {f"k{n}": 1 for n in range(65)}}, "metadata"),
         ({"metadata": {"k": "v" * 2000}}, "metadata"),
         ({"type": "ORACLE"}, "metadata.serviceName"),
+        ({"metadata": {"invalidText": "Replace"}}, "metadata.invalidText"),
+        ({"metadata": {"invalidText": True}}, "metadata.invalidText"),
+        ({"metadata": {"invalidText": None}}, "metadata.invalidText"),
+        ({"metadata": {"invalidText": ["replace"]}}, "metadata.invalidText"),
         ({"databaseName": "a\nb"}, "database_name"),
         ({"userName": "a\x7fb"}, "username"),
         ({"type": "ORACLE", "metadata": {"serviceName": "A\tB"}}, "metadata.serviceName"),

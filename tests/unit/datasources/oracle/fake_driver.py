@@ -23,6 +23,7 @@ from fetcher.datasources.oracle.session import Session
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import ReadSettings
 from fetcher.datasources.targets import Target
+from fetcher.datasources.texts import Texts
 from fetcher.domain.ids import new_connection_id
 from fetcher.domain.jobs import JobOptions
 
@@ -70,11 +71,14 @@ class Answer:
 class Variable:
     db_type: Any
     arraysize: int
+    size: int
+    encoding_errors: str
 
 
 @dataclass
 class Metadata:
     type_code: Any
+    internal_size: int = 40
 
 
 class FakeCursor:
@@ -97,8 +101,10 @@ class FakeCursor:
     def setinputsizes(self, *types: Any) -> None:
         self.input_sizes = types
 
-    def var(self, db_type: Any, arraysize: int) -> Variable:
-        return Variable(db_type, arraysize)
+    def var(
+        self, db_type: Any, size: int = 0, *, arraysize: int, encoding_errors: str = "strict"
+    ) -> Variable:
+        return Variable(db_type, arraysize, size, encoding_errors)
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> None:
         database = self.connection.database
@@ -248,13 +254,14 @@ def a_connector(
     options: JobOptions | None = None,
     schema: str | None = None,
     target: Target | None = None,
+    texts: Texts | None = None,
     **settings: Any,
 ) -> SourceConnector[Session]:
     source = OracleSource(
         config_name="ora",
         target=lambda: target or a_target(),
         names=TableNames(schema, requested),
-        renderer=ValueRenderer(options or JobOptions()),
+        renderer=ValueRenderer(options or JobOptions(), texts),
         settings=ReadSettings(**settings),
     )
     return SourceConnector(source, SessionLimits().places(new_connection_id()))

@@ -11,6 +11,7 @@ import pytest
 
 from fetcher.datasources.oracle import rows
 from fetcher.datasources.oracle.session import SNAPSHOT
+from fetcher.datasources.texts import Texts
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EncodedBatch, SourceFailure, Stage, StreamRequest
 from tests.unit.datasources.oracle.fake_driver import (
@@ -34,8 +35,9 @@ async def read_all(
     filters: dict[str, object] | None = None,
     options: JobOptions | None = None,
     max_batch_bytes: int = 1024 * 1024,
+    texts: Texts | None = None,
 ) -> list[EncodedBatch]:
-    connector = a_connector({"STAFF": fields}, options=options, max_cell_bytes=LIMIT)
+    connector = a_connector({"STAFF": fields}, options=options, texts=texts, max_cell_bytes=LIMIT)
     request = StreamRequest(
         config_name="ora",
         tables={"STAFF": fields},
@@ -224,13 +226,23 @@ async def test_numbers_and_large_values_are_fetched_so_that_nothing_is_lost(
     cursor = database.executed[-1].cursor
     assert [each and each.db_type for each in cursor.variables] == [
         oracledb.DB_TYPE_VARCHAR,
-        None,
+        oracledb.DB_TYPE_VARCHAR,
         oracledb.DB_TYPE_LONG,
         oracledb.DB_TYPE_LONG_NVARCHAR,
         oracledb.DB_TYPE_LONG_RAW,
         None,
     ]
     assert {each.arraysize for each in cursor.variables if each} == {cursor.arraysize}
+    # a text keeps the size that the server described
+    assert [each and each.size for each in cursor.variables] == [0, 40, 0, 0, 0, None]
+    assert [each and each.encoding_errors for each in cursor.variables] == [
+        "surrogateescape",
+        "surrogateescape",
+        "surrogateescape",
+        "surrogatepass",
+        "strict",
+        None,
+    ]
     assert cursor.prefetchrows == cursor.arraysize == 1000
 
 
@@ -275,6 +287,32 @@ async def test_batches_hold_what_was_asked_for_and_lose_nothing(
     joined = b",".join(batch.data for batch in batches)
     assert [row["ID"] for row in json.loads(b"[%b]" % joined)] == list(range(5000))
     assert sum(batch.row_count for batch in batches) == 5000
+
+
+async def test_broken_text_fails_and_names_its_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver hands broken bytes over as half characters: that was asked of it."""
+    fetched = [("1", "fine"), ("2", "b\udcf3d")]
+    database = a_database(monkeypatch, Answer("SELECT t.", fetched))
+    with pytest.raises(SourceFailure) as caught:
+        await read_all(database, ("ID", "NAME"))
+    failure = caught.value
+    assert (failure.stage, failure.reason, failure.table, failure.column) == (
+        Stage.ROWS, "invalid_text", "STAFF", "NAME",
+    )  # fmt: skip
+    assert failure.__context__ is None
+
+
+async def test_broken_text_is_replaced_and_counted_where_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fetched = [("1", "fine \ufffd"), ("2", "b\udcf3\udc80d"), ("3", "\ud800")]
+    database = a_database(monkeypatch, Answer("SELECT t.", fetched))
+    texts = Texts(replaces=True)
+    (batch,) = await read_all(database, ("ID", "NAME"), texts=texts)
+    assert batch.data.decode() == (
+        '{"ID":1,"NAME":"fine \ufffd"},{"ID":2,"NAME":"b\ufffd\ufffdd"},{"ID":3,"NAME":"\ufffd"}'
+    )
+    assert texts.take_replaced() == 3
 
 
 @pytest.mark.parametrize(
@@ -358,4 +396,4 @@ def test_the_driver_has_the_types_that_are_asked_for() -> None:
     known: set[Any] = {
         value for name, value in vars(oracledb).items() if name.startswith("DB_TYPE")
     }
-    assert set(rows._FETCHED_AS) | set(rows._FETCHED_AS.values()) <= known
+    assert set(rows._FETCHED_AS) | set(rows._FETCHED_AS.values()) | set(rows._BROKEN) <= known
