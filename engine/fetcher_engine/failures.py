@@ -22,7 +22,7 @@ _CONNECT_TEXT = "failed to connect to datasource"
 _INVALID_FILTER_REASONS = frozenset({"invalid_filter", "invalid_filter_value"})
 """A connector's words for what only it can judge: whether a value fits its column."""
 _SAFE_REASON = re.compile(r"[a-z][a-z0-9_]{0,39}(?: [a-z0-9_]{1,39})?", re.ASCII)
-_NOTHING_ASKED: Mapping[str, Collection[str]] = MappingProxyType({})
+NOTHING_ASKED: Mapping[str, Collection[str]] = MappingProxyType({})
 _CONNECT_STAGES = frozenset({Stage.DNS, Stage.TCP, Stage.TLS, Stage.AUTH, Stage.SESSION})
 
 
@@ -63,7 +63,7 @@ async def from_source(
     phase: Phase,
     source: str,
     checkpoint: Checkpoint,
-    asked: Mapping[str, Collection[str]] = _NOTHING_ASKED,
+    asked: Mapping[str, Collection[str]] = NOTHING_ASKED,
 ) -> T:
     """What a connector answers. An ended deadline or a cancellation wins over its own failure.
 
@@ -167,9 +167,9 @@ def _leaves(ending: BaseException) -> Iterator[BaseException]:
         yield ending
 
 
-def unexpected() -> EngineError:
+def unexpected(source: str | None = None) -> EngineError:
     """For what no port should do and no rule foresees."""
-    return EngineError(ErrorCategory.INTERNAL, "unexpected engine failure")
+    return EngineError(ErrorCategory.INTERNAL, "unexpected engine failure", source=source)
 
 
 def timed_out() -> EngineError:

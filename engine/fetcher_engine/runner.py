@@ -18,6 +18,7 @@ from fetcher_engine.limits import Limits
 from fetcher_engine.ports import RowEncoding, Spool
 from fetcher_engine.read_ahead import MEMORY_BYTES, OpenSpool, ReadAhead
 from fetcher_engine.result_format import ByteBudget, Emit, ResultFormat
+from fetcher_engine.source_jobs import SourceJob, run_ordered
 from fetcher_engine.sources import Sources
 from fetcher_engine.step_reading import Progress, StepReader
 
@@ -102,12 +103,15 @@ class Runner:
                 row_encoding=self._row_encoding,
             )
             readers.append(reader)
-        jobs: list[Job] = [partial(reader.run, tenant) for reader in readers]
+        jobs = [
+            SourceJob(step.config_name, partial(reader.run, tenant))
+            for step, reader in zip(plan.steps, readers, strict=True)
+        ]
         if waiting:
-            jobs.insert(0, partial(self._drain, waiting, writer))
+            jobs.insert(0, SourceJob(None, partial(self._drain, waiting, writer)))
         # the writer is no step: it takes no place from them
         places = limits.max_concurrency + bool(waiting)
-        run: Job = partial(self._concurrency.run_ordered, jobs, places)
+        run: Job = partial(run_ordered, self._concurrency, jobs, places)
         for ahead in waiting:
             run = partial(self._sources.cleaned_up_after, run, ahead.aclose)
         await run()

@@ -2,12 +2,21 @@
 
 import hashlib
 import json
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from fetcher_engine.connection import ConnectionDescriptor
 from fetcher_engine.context import TenantContext
 from fetcher_engine.discovery_flights import DiscoveryFlights
-from fetcher_engine.failures import Checkpoint, Phase, from_source, if_it_can
+from fetcher_engine.errors import EngineError
+from fetcher_engine.failures import (
+    NOTHING_ASKED,
+    Checkpoint,
+    Phase,
+    asked_names,
+    from_source,
+    if_it_can,
+)
 from fetcher_engine.ports import Connector, SchemaCache
 from fetcher_engine.schema import SchemaSnapshot, TableSnapshot
 from fetcher_engine.sources import Sources
@@ -46,30 +55,43 @@ class SchemaResolver:
         self._checkpoint = checkpoint
 
     async def resolve(
-        self, tenant: TenantContext, descriptor: ConnectionDescriptor
+        self,
+        tenant: TenantContext,
+        descriptor: ConnectionDescriptor,
+        asked: Mapping[str, Collection[str]] = NOTHING_ASKED,
     ) -> SchemaSnapshot:
         """The cached snapshot as it is, else a discovered one, which is then cached.
 
         Callers that miss at once share one discovery. Without a cache each call asks the source,
-        so that it sees what was there when it was made.
+        so that it sees what was there when it was made. ``asked`` are the fields that the caller
+        named, by table: a failure names no others, whoever's discovery it was.
         """
         if self._cache is None:
-            return await self.discover(descriptor)
+            return await self.discover(descriptor, asked)
         cache, key = self._cache, fingerprint(descriptor)
         cached = await self._cached(cache, tenant, descriptor.config_name, key)
         if cached is not None:
             return cached
 
         async def discover_and_remember() -> SchemaSnapshot:
-            snapshot = await self.discover(descriptor)
+            snapshot = await self.discover(descriptor, asked)
             # a cache that does not store is no failure (spec 5.9)
             await if_it_can(lambda: cache.put_schema(tenant, snapshot, key))
             return snapshot
 
         flight = tenant.tenant_id, descriptor.config_name, key
-        return await self._flights.join(flight, discover_and_remember, self._checkpoint)
+        try:
+            return await self._flights.join(flight, discover_and_remember, self._checkpoint)
+        except EngineError as error:
+            failure = error
+        failure.table, failure.column = asked_names(failure.table, failure.column, asked)
+        raise failure
 
-    async def discover(self, descriptor: ConnectionDescriptor) -> SchemaSnapshot:
+    async def discover(
+        self,
+        descriptor: ConnectionDescriptor,
+        asked: Mapping[str, Collection[str]] = NOTHING_ASKED,
+    ) -> SchemaSnapshot:
         """Ask the source; neither reads nor writes the cache."""
 
         async def ask(connector: Connector) -> SchemaSnapshot:
@@ -83,6 +105,7 @@ class SchemaResolver:
                 phase=Phase.DISCOVER,
                 source=descriptor.config_name,
                 checkpoint=self._checkpoint,
+                asked=asked,
             )
 
         await self._checkpoint()

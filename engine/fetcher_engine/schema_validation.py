@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from fetcher_engine.concurrency import Concurrency
 from fetcher_engine.connection import ConnectionDescriptor
@@ -22,6 +23,7 @@ from fetcher_engine.schema_matching import (
     unknown_connection_failure,
 )
 from fetcher_engine.schema_resolution import SchemaResolver
+from fetcher_engine.source_jobs import SourceJob, run_ordered
 from fetcher_engine.sources import Sources
 
 
@@ -67,12 +69,15 @@ class SchemaValidator:
             if descriptor is None:
                 found.append(unknown_connection_failure(name))
                 return
-            snapshots[name] = await self._resolver.resolve(tenant, descriptor)
+            asked = {t.name: {*t.fields, *t.filter_fields} for t in mapping.tables}
+            snapshots[name] = await self._resolver.resolve(tenant, descriptor, asked)
             found.extend(match_failures(mapping, snapshots[name], limits))
 
         async def judge_all() -> None:
-            jobs = [lambda mapping=mapping: judge(mapping) for mapping in request.datasources]
-            await self._concurrency.run_ordered(jobs, limits.max_concurrency)
+            jobs = [
+                SourceJob(each.config_name, partial(judge, each)) for each in request.datasources
+            ]
+            await run_ordered(self._concurrency, jobs, limits.max_concurrency)
 
         await self._concurrency.run_with_deadline(limits.timeout, judge_all)
         return ValidatedSchemas(sorted_report(found), snapshots)

@@ -5,7 +5,12 @@ import sys
 
 import pytest
 
-from .loops import AsyncioLoop, RealLoop
+from fetcher_engine import ErrorCategory, ExtractionRequest
+
+from .hosts import TENANT, host_of
+from .loops import AsyncioLoop, RealLoop, run
+from .plans import FAILED, ROWS, RUNNING, planned
+from .refusals import refuses
 
 pytestmark = pytest.mark.loops.with_args(AsyncioLoop)
 
@@ -36,6 +41,43 @@ def test_cancellation_from_within_a_job_is_a_failure_and_stops_the_others(
         loop.run(lambda: loop.concurrency.run_ordered(jobs, limit))
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
     assert ended == ["hangs"] * (limit - 1)
+
+
+@pytest.mark.parametrize("hook", ["before_test", "before_query", "before_batch"])
+def test_source_that_cancels_itself_is_named(loop: RealLoop, hook: str) -> None:
+    host = host_of({"a": ROWS, "b": ROWS, "c": ROWS})
+    plan = planned(host)
+    host.sources["a"].before_batch = host.sources["c"].before_test = loop.hang
+    setattr(host.sources["b"], hook, awaits_what_others_cancelled)
+    with refuses(ErrorCategory.INTERNAL, "unexpected engine failure") as caught:
+        run(host.engine.execute_extraction(plan))
+    assert caught.value.source == "b"
+    assert set(host.close_counts()) == {1}
+    assert host.executions.statuses == [RUNNING, FAILED]
+
+
+def test_source_that_cancels_itself_in_discovery_is_named(loop: RealLoop) -> None:
+    host = host_of({"a": ROWS, "b": ROWS})
+    host.sources["a"].before_discovery = loop.hang
+    host.sources["b"].before_discovery = awaits_what_others_cancelled
+    request = ExtractionRequest(mapped_fields={"a": {"t": ["x"]}, "b": {"t": ["x"]}})
+    with refuses(ErrorCategory.INTERNAL, "unexpected engine failure") as caught:
+        run(host.engine.plan_extraction(TENANT, request))
+    assert caught.value.source == "b"
+
+
+def test_host_whose_write_cancels_itself_blames_no_source(loop: RealLoop) -> None:
+    host = host_of({"a": ROWS, "b": ROWS})
+    plan = planned(host)
+    host.sources["b"].before_batch = loop.hang
+
+    async def write(piece: bytes | memoryview) -> None:
+        await awaits_what_others_cancelled()
+
+    with refuses(ErrorCategory.INTERNAL, "unexpected engine failure") as caught:
+        run(host.engine.stream_extraction(plan, write))
+    assert caught.value.source is None
+    assert set(host.close_counts()) == {1}
 
 
 def test_first_exception_wins_over_those_cancelled_for_it(loop: RealLoop) -> None:

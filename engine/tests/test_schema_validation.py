@@ -7,6 +7,7 @@ import pytest
 from fetcher_engine import (
     DatasourceMapping,
     ErrorCategory,
+    ExtractionRequest,
     Limits,
     SchemaSnapshot,
     SchemaValidationRequest,
@@ -251,6 +252,48 @@ def test_source_that_is_down_is_an_error_and_no_report(
         validate(host, of_table("orders", ["id"]))
     assert caught.value.source == "shop"
     assert host.close_counts() == [1]
+
+
+@pytest.mark.parametrize("cache", [None, MemorySchemaCache()])
+@pytest.mark.parametrize(
+    ("table", "column", "told"),
+    [
+        ("orders", None, ("orders", None)),
+        ("orders", "id", ("orders", "id")),
+        ("orders", "total", ("orders", "total")),
+        ("orders", "secret", ("orders", None)),
+        ("people", "id", (None, None)),
+    ],
+)
+def test_failed_discovery_names_what_was_asked_for(
+    table: str,
+    column: str | None,
+    told: tuple[str | None, str | None],
+    cache: MemorySchemaCache | None,
+) -> None:
+    host = shop_host(cache)
+    failure = SourceFailure(Stage.SCHEMA, "permission", table=table, column=column)
+    host.sources["shop"].discovery_error = failure
+    with refuses(ErrorCategory.UNAVAILABLE, "failed to discover datasource schema") as caught:
+        validate(host, of_table("orders", ["id"], ["total"]))
+    error = caught.value
+    assert (error.source, error.stage, error.reason) == ("shop", Stage.SCHEMA, "permission")
+    assert (error.table, error.column) == told
+    request = ExtractionRequest(
+        mapped_fields={"shop": {"orders": ["id"]}}, filters={"shop": {"orders": {"total": 1}}}
+    )
+    with refuses(ErrorCategory.UNAVAILABLE, "failed to discover datasource schema") as caught:
+        run(host.engine.plan_extraction(TENANT, request))
+    assert (caught.value.table, caught.value.column) == told
+
+
+def test_discovery_of_all_names_no_table() -> None:
+    host = shop_host()
+    failure = SourceFailure(Stage.SCHEMA, "permission", table="orders")
+    host.sources["shop"].discovery_error = failure
+    with refuses(ErrorCategory.UNAVAILABLE) as caught:
+        run(host.engine.discover_schema(TENANT, "shop"))
+    assert (caught.value.reason, caught.value.table) == ("permission", None)
 
 
 def test_cached_schema_is_not_discovered_again() -> None:

@@ -101,6 +101,23 @@ def test_failure_is_told_to_all_and_never_cached(loop: RealLoop) -> None:
     assert shared.discoveries == 2
 
 
+def test_failure_names_the_tables_that_each_caller_asked_for(loop: RealLoop) -> None:
+    shared = Discovering(loop)
+    shared.source.discovery_error = SourceFailure(Stage.SCHEMA, "permission", table="t", column="x")
+    told: list[tuple[str, str | None, str | None]] = []
+
+    async def plan(table: str, field: str) -> None:
+        request = ExtractionRequest(mapped_fields={"a": {table: [field]}})
+        with refuses(ErrorCategory.UNAVAILABLE) as caught:
+            await shared.host.engine.plan_extraction(TENANT, request)
+        told.append((f"{table}.{field}", caught.value.table, caught.value.column))
+
+    asked = [("t", "x"), ("t", "y"), ("other", "x")]
+    run(shared.together(*[partial(plan, table, field) for table, field in asked]))
+    assert shared.discoveries == 1
+    assert sorted(told) == [("other.x", None, None), ("t.x", "t", "x"), ("t.y", "t", None)]
+
+
 def test_cancelled_leader_leaves_the_work_to_a_follower(loop: RealLoop) -> None:
     shared = Discovering(loop)
 
