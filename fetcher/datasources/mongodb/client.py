@@ -1,15 +1,12 @@
 """A pymongo client for one server, one session of ours: made, watched, interrupted, closed.
 
 pymongo tries a server again and again for as long as one waits for it. What went wrong at the first
-look is what we want to know, so its heartbeats are listened to. Its reads can be interrupted from
-outside by the context that each of its connections polls; a pool that we hand it tells which
-connections there are.
+look is what we want to know, so its heartbeats are listened to.
 """
 
-import ssl
 import threading
 from collections.abc import Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pymongo
 from pymongo.monitoring import (
@@ -18,12 +15,16 @@ from pymongo.monitoring import (
     ServerHeartbeatStartedEvent,
     ServerHeartbeatSucceededEvent,
 )
-from pymongo.synchronous.pool import Pool
 
-from fetcher.datasources.mongodb.tls import named_socket, tls_options
+from fetcher.datasources.mongodb.driver_internals import (
+    Client,
+    KnownPools,
+    named_socket,
+    start,
+    tls_context,
+)
+from fetcher.datasources.mongodb.tls import tls_options
 from fetcher.datasources.targets import Target
-
-Client: TypeAlias = "pymongo.MongoClient[dict[str, Any]]"
 
 _PHASE_MS: Final = 4500
 """Below our own limit of 5 seconds, so that pymongo's error comes first."""
@@ -37,19 +38,26 @@ class FirstLook(ServerHeartbeatListener):
 
     def __init__(self) -> None:
         self._came = threading.Event()
+        self._is_given_up = False
         self.failure: BaseException | None = None
+        self.hello: Mapping[str, Any] = {}
+        """What the server says of itself before anybody logs in."""
 
     def wait(self, seconds: float) -> bool:
-        """Whether the server answered. ``failure`` says why not, where there was an answer."""
-        return self._came.wait(seconds) and self.failure is None
+        """Whether the server answered and is still wanted. ``failure`` says why it did not, where
+        there was an answer."""
+        return self._came.wait(seconds) and self.failure is None and not self._is_given_up
 
     def interrupt(self) -> None:
+        self._is_given_up = True
         self._came.set()
 
     def started(self, event: ServerHeartbeatStartedEvent) -> None: ...
 
-    def succeeded(self, event: ServerHeartbeatSucceededEvent) -> None:  # noqa: ARG002 - the port's
-        self._came.set()
+    def succeeded(self, event: ServerHeartbeatSucceededEvent) -> None:
+        if not self._came.is_set():
+            self.hello = event.reply.document
+            self._came.set()
 
     def failed(self, event: ServerHeartbeatFailedEvent) -> None:
         if not self._came.is_set():
@@ -60,37 +68,34 @@ class FirstLook(ServerHeartbeatListener):
 class WatchedClient:
     """The client and what it takes to interrupt it."""
 
-    def __init__(self, client: Client, look: FirstLook, pools: list[Pool]) -> None:
+    def __init__(self, client: Client, look: FirstLook, pools: KnownPools) -> None:
         self.client = client
         self.look = look
         self._pools = pools
 
+    @property
+    def is_encrypted(self) -> bool:
+        return tls_context(self.client) is not None
+
+    def start(self) -> None:
+        """Let it look at its server."""
+        start(self.client)
+
     def interrupt(self) -> None:
         """Make a running call fail within half a second, from whatever thread."""
         self.look.interrupt()
-        for pool in tuple(self._pools):
-            for context in tuple(pool.active_contexts):
-                context.cancel()
+        self._pools.interrupt()
 
 
-def watched_context(client: Client) -> ssl.SSLContext | None:
-    """How the client encrypts; None where it does not."""
-    context: object = client.options.pool_options._ssl_context
-    return context if isinstance(context, ssl.SSLContext) else None
-
-
-def make_client(target: Target, address: str, *, auth_source: str) -> WatchedClient:
+def make_client(
+    target: Target, address: str, *, auth_source: str, read_preference: str
+) -> WatchedClient:
     """Dials nothing yet but in pymongo's own thread. Raise SourceFailure, ConfigurationError.
 
     ``address`` is the one that was judged and has answered; the target's name is proven by TLS.
+    The preference is for routers: a server of a set is the one that was chosen.
     """
-    pools: list[Pool] = []
-
-    class KnownPool(Pool):
-        def __init__(self, *arguments: Any, **keywords: Any) -> None:
-            super().__init__(*arguments, **keywords)
-            pools.append(self)
-
+    pools = KnownPools()
     look = FirstLook()
     credentials: Mapping[str, Any] = {}
     if target.user:
@@ -113,11 +118,12 @@ def make_client(target: Target, address: str, *, auth_source: str) -> WatchedCli
             serverSelectionTimeoutMS=_PHASE_MS,
             connectTimeoutMS=_PHASE_MS,
             event_listeners=[look],
-            _pool_class=KnownPool,
+            readPreference=read_preference,
             **credentials,
             **tls,
+            **pools.options,
         )
-    context = watched_context(client)
+    context = tls_context(client)
     if context is not None and address != target.host:
         # pymongo takes no context of ours
         context.sslsocket_class = named_socket(target.host)

@@ -1,11 +1,13 @@
 """From a connection's settings to a logged-in session (spec datasources 2, 4, 12.2).
 
 The name is resolved and judged, and the address dialled, by us; pymongo then speaks with that one
-address alone: it follows no member of a replica set to where nobody judged.
+address alone. Where another member of a replica set is to be read, that is a way of its own, judged
+again.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from dataclasses import replace
+from typing import Final, TypeVar
 
 import pymongo
 import trio
@@ -14,8 +16,15 @@ from pymongo.errors import PyMongoError
 from fetcher.datasources.addresses import resolve
 from fetcher.datasources.dialing import dial
 from fetcher.datasources.driver_thread import DriverThread
-from fetcher.datasources.mongodb.client import WatchedClient, make_client, watched_context
+from fetcher.datasources.mongodb.client import WatchedClient, make_client
 from fetcher.datasources.mongodb.errors import TIMEOUT, connect_failure
+from fetcher.datasources.mongodb.members import (
+    NEAREST,
+    NO_SUITABLE_MEMBER,
+    Hello,
+    ReadFrom,
+    read_from,
+)
 from fetcher.datasources.targets import Target
 from fetcher_engine import SourceFailure, Stage
 
@@ -35,7 +44,7 @@ T = TypeVar("T")
 class MongoSession:
     """A logged-in client. One call at a time; ``hello`` is how the server presented itself."""
 
-    def __init__(self, watched: WatchedClient, hello: dict[str, Any]) -> None:
+    def __init__(self, watched: WatchedClient, hello: Hello) -> None:
         self._watched = watched
         self._thread = DriverThread(_THREADS, watched.interrupt)
         self._is_closed = False
@@ -64,33 +73,73 @@ class MongoSession:
 
 
 async def open_session(target: Target, *, auth_source: str) -> MongoSession:
-    """Resolve, dial, encrypt and log in within 10 seconds, 5 for each step.
+    """Resolve, dial, encrypt and log in within 10 seconds, 5 for each step; at the member of a
+    replica set that the connection prefers, wherever the named server says that it is.
 
     Raise SourceFailure. Cancelled or failed, nothing stays open.
     """
-    stage = Stage.DNS
+    way = _Way(read_from(target.metadata), auth_source)
     with trio.move_on_after(TOTAL_SECONDS):
+        return await way.to_member(target)
+    raise SourceFailure(way.stage, TIMEOUT)
+
+
+class _Way:
+    """To the server that is to be read."""
+
+    def __init__(self, wanted: ReadFrom, auth_source: str) -> None:
+        self._wanted = wanted
+        self._auth_source = auth_source
+        self.stage = Stage.DNS
+
+    async def to_member(self, target: Target) -> MongoSession:
+        found = await self._reach(target, self._wanted)
+        if isinstance(found, MongoSession):
+            return found
+        failure = SourceFailure(Stage.SESSION, NO_SUITABLE_MEMBER)
+        for host, port in self._wanted.candidates(found):
+            try:
+                other = await self._reach(replace(target, host=host, port=port), self._wanted)
+            except SourceFailure as error:
+                failure = error
+            else:
+                if isinstance(other, MongoSession):
+                    return other
+        if self._wanted.takes_others:
+            named = await self._reach(target, replace(self._wanted, preference=NEAREST))
+            if isinstance(named, MongoSession):
+                return named
+        raise failure
+
+    async def _reach(self, target: Target, wanted: ReadFrom) -> MongoSession | Hello:
+        """A session with this server; where it does not suit, what it says of itself."""
+        self.stage = Stage.DNS
         addresses = await resolve(target.host, target.port, judge=target.judge)
-        stage = Stage.TCP
+        self.stage = Stage.TCP
         with await dial(addresses, target.port) as answered:
             address = str(answered.getpeername()[0])
-        stage = Stage.TLS if target.tls is not None and target.tls.mode else Stage.AUTH
-        return await _log_in(target, address, auth_source)
-    raise SourceFailure(stage, TIMEOUT)
+        self.stage = Stage.TLS if target.tls is not None and target.tls.mode else Stage.AUTH
+        return await _log_in(target, address, wanted, self._auth_source)
 
 
-async def _log_in(target: Target, address: str, auth_source: str) -> MongoSession:
+async def _log_in(
+    target: Target, address: str, wanted: ReadFrom, auth_source: str
+) -> MongoSession | Hello:
     watched: WatchedClient | None = None
     failure = SourceFailure(Stage.AUTH, TIMEOUT)
     try:
-        watched = make_client(target, address, auth_source=auth_source)
-        hello = await DriverThread(_THREADS, watched.interrupt).run(_greeting(watched))
-        if hello is not None:
-            session, watched = MongoSession(watched, hello), None
+        watched = make_client(
+            target, address, auth_source=auth_source, read_preference=wanted.preference
+        )
+        greeting = await DriverThread(_THREADS, watched.interrupt).run(_greeting(watched, wanted))
+        if greeting is not None:
+            if not wanted.suits(greeting):
+                return greeting
+            session, watched = MongoSession(watched, greeting), None
             return session
         if watched.look.failure is not None:
             failure = connect_failure(watched.look.failure)
-        elif watched_context(watched.client) is not None:
+        elif watched.is_encrypted:
             failure = SourceFailure(Stage.TLS, TIMEOUT)
     except (PyMongoError, OSError, ValueError, TypeError, IndexError) as error:
         failure = connect_failure(error)
@@ -101,12 +150,16 @@ async def _log_in(target: Target, address: str, auth_source: str) -> MongoSessio
     raise failure
 
 
-def _greeting(watched: WatchedClient) -> Callable[[], dict[str, Any] | None]:
-    def greet() -> dict[str, Any] | None:
-        """What the server says of itself, once logged in; None where it said nothing in time."""
-        watched.client._get_topology()
+def _greeting(watched: WatchedClient, wanted: ReadFrom) -> Callable[[], Hello | None]:
+    def greet() -> Hello | None:
+        """What the server says of itself, once logged in or where it is not to be read; None where
+        it said nothing in time."""
+        watched.start()
         if not watched.look.wait(PHASE_SECONDS):
             return None
+        wanted.require_set(watched.look.hello)
+        if not wanted.suits(watched.look.hello):
+            return watched.look.hello
         with pymongo.timeout(PHASE_SECONDS):
             return watched.client.admin.command("hello")
 

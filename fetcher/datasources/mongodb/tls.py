@@ -3,7 +3,6 @@
 Certificates come as text and lie in files, readable by us alone, only while a client is made.
 """
 
-import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,22 +40,6 @@ def tls_options(tls: TlsSettings | None) -> Iterator[dict[str, Any]]:
             both = pem_bytes(tls.cert) + b"\n" + pem_bytes(tls.key)
             options["tlsCertificateKeyFile"] = _written(folder / "client.pem", both)
         yield options
-
-
-def named_socket(name: str) -> type[ssl.SSLSocket]:
-    """A socket class that proves ``name`` where the address that was judged is dialled.
-
-    pymongo takes what it dials for the name. ``_create`` is what ``SSLContext.wrap_socket`` calls.
-    """
-
-    class NamedSocket(ssl.SSLSocket):
-        @classmethod
-        def _create(cls, *arguments: Any, **keywords: Any) -> ssl.SSLSocket:
-            keywords["server_hostname"] = name
-            created: ssl.SSLSocket = super()._create(*arguments, **keywords)  # type: ignore[misc]
-            return created
-
-    return NamedSocket
 
 
 def _written(path: Path, data: bytes) -> str:
