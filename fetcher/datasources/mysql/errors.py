@@ -24,6 +24,9 @@ PROTOCOL: Final = "protocol"
 LOST: Final = 2013
 """``CR_SERVER_LOST``: what the driver calls a connection that ended."""
 
+UNKNOWN_METHOD: Final = 2059
+"""``CR_AUTH_PLUGIN_CANNOT_LOAD``: the server asks for a login that the driver does not know."""
+
 _CONNECT_REASONS: Final = {
     1040: "too_many_connections",
     1044: "forbidden",
@@ -40,7 +43,7 @@ _CONNECT_REASONS: Final = {
     1698: "auth",
     1820: "auth",  # password expired
     1862: "auth",
-    2059: "auth",
+    UNKNOWN_METHOD: "auth",
     3118: "auth",  # locked: MySQL
     4151: "auth",  # locked: MariaDB
 }
@@ -99,7 +102,9 @@ _NO_SUCH_COMPARISON: Final = frozenset({1210, 1267, 1270, 1271, 3988, 4078})
 
 def connect_failure(stage: Stage, error: Exception) -> SourceFailure:
     """Why a login failed; ``stage`` is how far it had come."""
-    original = getattr(error, "original_exception", error)
+    # what was read after the handshake, as of TLS 1.3 the refusal of a certificate, is but lost
+    context = error.__context__ if isinstance(error.__context__, ssl.SSLError) else error
+    original = getattr(error, "original_exception", context)
     if isinstance(original, ssl.SSLError):
         return SourceFailure(Stage.TLS, TLS)
     if isinstance(original, OSError):

@@ -7,13 +7,14 @@ but that text. All of it blocks.
 
 import socket
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any, Final
 
 import pymysql  # type: ignore[import-untyped] # its stubs are no dependency: this module is the edge
 from pymysql.constants import CLIENT  # type: ignore[import-untyped]
 from pymysql.converters import encoders  # type: ignore[import-untyped]
 
-from fetcher.datasources.mysql.errors import LOST
+from fetcher.datasources.mysql.errors import LOST, UNKNOWN_METHOD
 from fetcher.datasources.mysql.packets import RowPackets
 from fetcher.datasources.mysql.tls import IF_OFFERED, VERIFIED, WatchedContext
 from fetcher.datasources.targets import Target
@@ -24,18 +25,23 @@ RECEIVE_BYTES: Final = 64 * 1024
 Row = tuple[str | None, ...]
 
 
-class _NotInTheClear:
-    """For methods of login that would send the password as it is."""
+class _Refused:
+    """For methods of login that are not spoken."""
 
     def __init__(self, _driver: object) -> None:
         pass
 
     def authenticate(self, _packet: object) -> None:
-        message = "refused"
-        raise pymysql.err.OperationalError(2059, message)
+        raise pymysql.err.OperationalError(UNKNOWN_METHOD, "")
 
 
-_CLEARTEXT_METHODS: Final = {"mysql_clear_password": _NotInTheClear, "dialog": _NotInTheClear}
+_UNSPOKEN: Final = {"mysql_old_password": _Refused} | (
+    # the driver needs PyNaCl for it
+    {} if find_spec("nacl") else {"client_ed25519": _Refused}
+)
+
+_IN_THE_CLEAR: Final = {"mysql_clear_password": _Refused, "dialog": _Refused}
+"""They would send the password as it is."""
 
 
 class Link:
@@ -57,7 +63,7 @@ class Link:
             ssl=context,
             ssl_disabled=context is None,
             # only a server whose name was checked may ask for the password itself
-            auth_plugin_map={} if mode == VERIFIED else _CLEARTEXT_METHODS,
+            auth_plugin_map=_UNSPOKEN if mode == VERIFIED else _UNSPOKEN | _IN_THE_CLEAR,
             defer_connect=True,
         )
         # an empty name would become the operating system's user

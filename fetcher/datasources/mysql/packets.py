@@ -25,6 +25,8 @@ _MORE_RESULTS: Final = 0x0008
 
 _BEGINNING: Final = struct.Struct("<IBH")
 """The packet's length and number, the first byte of its text and two more."""
+_HEADER_BYTES: Final = 4
+_PADDING: Final = bytes(_BEGINNING.size - _HEADER_BYTES)
 
 
 class MalformedPacket(Exception):
@@ -38,7 +40,7 @@ class RowPackets:
         """``number`` is that of the first row's packet."""
         self._number = number
         self._pieces: list[bytes] = []
-        self._missing = _BEGINNING.size
+        self._missing = _HEADER_BYTES
         self._whole: bytearray | None = None
         self.ended = False
 
@@ -57,36 +59,35 @@ class RowPackets:
         if self.ended and rest:
             raise MalformedPacket
         self._pieces = [rest] if rest else []
-        expected = _BEGINNING.size
-        if len(rest) >= 4:
-            expected = max(expected, 4 + int.from_bytes(rest[:3], "little"))
+        expected = _HEADER_BYTES
+        if len(rest) >= _HEADER_BYTES:
+            expected += int.from_bytes(rest[:3], "little")
         self._missing = expected - len(rest)
 
     def _cut(self, buffer: bytes, rows: list[bytes | None]) -> int:
-        """Where the first packet begins that is not whole.
-
-        The few bytes of a shorter packet wait for the next one: there always is one, or the end.
-        """
+        """Where the first packet begins that is not whole."""
         beginning, append = _BEGINNING.unpack_from, rows.append
         position, number = 0, self._number
-        last = len(buffer) - _BEGINNING.size
-        while position <= last and not self.ended:
-            header, first, size = beginning(buffer, position)
+        there = len(buffer)
+        # of a packet of few bytes, what stands behind it is looked at too, and never fits
+        padded = buffer + _PADDING
+        while position + _HEADER_BYTES <= there and not self.ended:
+            header, first, size = beginning(padded, position)
             length = header & _SPLIT
-            following = position + 4 + length
-            if following > len(buffer):
+            following = position + _HEADER_BYTES + length
+            if following > there:
                 break
             if header >> 24 != number:
-                raise self._out_of_step(header, buffer[position + 4 : following])
+                raise self._out_of_step(header, buffer[position + _HEADER_BYTES : following])
             number = (number + 1) & 0xFF
             if self._whole is not None or length == _SPLIT:
-                self._gather(buffer[position + 4 : following], rows)
+                self._gather(buffer[position + _HEADER_BYTES : following], rows)
             elif first == _SHORT and size + 3 == length:
                 append(buffer[position + 7 : following])
             elif first < _NULL and first + 1 == length:
                 append(buffer[position + 5 : following])
             else:
-                self._take(buffer[position + 4 : following], rows)
+                self._take(buffer[position + _HEADER_BYTES : following], rows)
             position = following
         self._number = number
         return position

@@ -184,6 +184,13 @@ def test_malformed_packets_are_refused(payload: bytes) -> None:
     assert (failure.stage, failure.reason, failure.table) == ("rows", "protocol", "t")
 
 
+def test_short_packets_wait_for_nothing_behind_them() -> None:
+    assert read(packets(b"\xfb")) == ([None], False)
+    assert read(packets(text(b""))) == ([b""], False)
+    with pytest.raises(MalformedPacket):
+        read(packets(b"\xfe"))
+
+
 def test_long_row_with_a_wrong_length_is_refused() -> None:
     row = text(b"x" * SPLIT)
     with pytest.raises(MalformedPacket):
