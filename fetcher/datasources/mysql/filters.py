@@ -184,7 +184,8 @@ def _wide(number: float) -> str:
 def _float_sql(_: ColumnType, value: JsonScalar) -> str:
     """The column's nearest value: 0.1 is not the double of that name."""
     try:
-        (narrow,) = struct.unpack("f", struct.pack("f", double_of(value)))
+        # of the standard's form: the machine's own lets what is too large be infinite
+        (narrow,) = struct.unpack("<f", struct.pack("<f", double_of(value)))
     except OverflowError:
         narrow = None
     if narrow is None:

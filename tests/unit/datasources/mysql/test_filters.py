@@ -10,12 +10,14 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from fetcher.datasources.mysql.filters import NoSuchFilter, UnfitValue, predicate_sql
+from fetcher.datasources.filter_values import UnfitValue
+from fetcher.datasources.mysql.filters import NoSuchFilter, predicate_sql
 from fetcher.datasources.mysql.types import ColumnType, Kind, column_type
 from fetcher.datasources.predicates import predicates_of
 
 WILD = "%a\\_"
 ATTACK = "x'; DROP TABLE t; --"
+UNSIGNED = ColumnType(kind=Kind.BIGINT, held=range(2**64))
 TEXT = ColumnType(kind=Kind.TEXT)
 LATIN = ColumnType(kind=Kind.TEXT, is_plain=False)
 LATIN_BIN = ColumnType(kind=Kind.TEXT, is_plain=False, is_sensitive=True)
@@ -67,15 +69,15 @@ CASES: list[tuple[ColumnType | Kind, object, str]] = [
     (Kind.INTEGER, {"eq": [9007199254740993]}, "(c IN (9007199254740993))"),
     (Kind.INTEGER, {"gt": [Decimal("1.5")]}, "c > 1.5"),
     (Kind.INTEGER, {"eq": ["7"]}, "(c IN (7))"),
-    (Kind.INTEGER, {"lt": [10**80]}, "c < 1e80"),
-    (Kind.INTEGER, {"gt": [-(10**80)]}, "c > -1e80"),
-    (Kind.BIGINT, {"eq": [18446744073709551615]}, "(c IN (18446744073709551615))"),
+    (Kind.DECIMAL, {"lt": [10**80]}, "c < 1e80"),
+    (Kind.DECIMAL, {"gt": [-(10**80)]}, "c > -1e80"),
+    (UNSIGNED, {"eq": [18446744073709551615]}, "(c IN (18446744073709551615))"),
     (Kind.BITS, {"eq": [5]}, "(c IN (5))"),
-    (Kind.FLAG, {"eq": [True, 0]}, "(c IN (1, 0))"),
+    (Kind.FLAG, {"eq": [True, 0, "yes"]}, "(c IN (1, 0, 1))"),
     (Kind.DECIMAL, {"between": ["-0.5", Decimal("12.50")]}, "(c >= -0.5 AND c <= 12.50)"),
     (Kind.DECIMAL, {"eq": ["1e3"]}, "(c IN (1000))"),
     (Kind.DOUBLE, {"eq": ["0.1"]}, "(c IN (0.1e0))"),
-    (Kind.DOUBLE, {"eq": [1e300]}, "(c IN (1e+300))"),
+    (Kind.DOUBLE, {"eq": [Decimal("1e300")]}, "(c IN (1e+300))"),
     (Kind.FLOAT, {"eq": [Decimal("0.1")]}, "(c IN (0.10000000149011612e0))"),
     (Kind.BYTES, {"eq": ["vu8="]}, "(c IN (X'beef'))"),
     (
@@ -138,7 +140,8 @@ def test_condition(of: ColumnType | Kind, condition: object, text: str) -> None:
         (Kind.INTEGER, {"eq": ["NaN"]}),
         (Kind.INTEGER, {"eq": ["\u0663"]}),
         (Kind.INTEGER, {"like": ["1%"]}),
-        (Kind.FLAG, {"eq": ["yes"]}),
+        (Kind.FLAG, {"eq": ["perhaps"]}),
+        (Kind.INTEGER, {"lt": [10**80]}),
         (Kind.DECIMAL, {"eq": ["0." + "0" * 30 + "1"]}),
         (Kind.FLOAT, {"eq": ["1e39"]}),
         (Kind.DOUBLE, {"eq": ["1e999"]}),
@@ -171,7 +174,7 @@ def test_documents_and_shapes_are_compared_with_nothing(kind: Kind, operator: st
 
 
 SAFE = re.compile(
-    r"[()c ,<>=+.\d-]|IN|NOT|IS|NULL|OR|AND|FALSE|TRUE|LIKE|ESCAPE '\\\\'|\de[+-]?\d"
+    r"\de[+-]?\d+|[()c ,<>=+.\d-]|IN|NOT|IS|NULL|OR|AND|FALSE|TRUE|LIKE|ESCAPE '\\\\'"
     r"|(?:_utf8mb4 )?X'[0-9a-f]*'|(?:DATE|TIMESTAMP|TIME)'[0-9:. -]*'"
     r"|CONVERT|USING utf8mb4|COLLATE utf8mb4_bin"
 )
@@ -197,10 +200,31 @@ def test_nothing_of_a_value_but_digits_reaches_the_statement(
 @pytest.mark.parametrize(
     ("data_type", "declared", "charset", "collation", "is_mariadb", "wanted"),
     [
-        ("tinyint", "tinyint(1)", "", "", True, ColumnType(kind=Kind.FLAG, is_plain=False)),
-        ("tinyint", "tinyint(4)", "", "", True, ColumnType(kind=Kind.INTEGER, is_plain=False)),
-        ("bit", "bit(1)", "", "", True, ColumnType(kind=Kind.FLAG, is_plain=False)),
-        ("bit", "bit(8)", "", "", True, ColumnType(kind=Kind.BITS, is_plain=False)),
+        (
+            "tinyint",
+            "tinyint(1)",
+            "",
+            "",
+            True,
+            ColumnType(kind=Kind.FLAG, held=range(-128, 128), is_plain=False),
+        ),
+        (
+            "tinyint",
+            "tinyint(4)",
+            "",
+            "",
+            True,
+            ColumnType(kind=Kind.INTEGER, held=range(-128, 128), is_plain=False),
+        ),
+        ("bit", "bit(1)", "", "", True, ColumnType(kind=Kind.FLAG, held=range(2), is_plain=False)),
+        (
+            "bit",
+            "bit(8)",
+            "",
+            "",
+            True,
+            ColumnType(kind=Kind.BITS, held=range(256), is_plain=False),
+        ),
         (
             "varchar",
             "varchar(9)",
@@ -240,7 +264,7 @@ def test_nothing_of_a_value_but_digits_reaches_the_statement(
             "",
             "",
             True,
-            ColumnType(kind=Kind.INTEGER, is_plain=False, is_padded=True),
+            ColumnType(kind=Kind.INTEGER, held=range(2**32), is_plain=False, is_padded=True),
         ),
         (
             "geomcollection",
