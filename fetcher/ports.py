@@ -62,6 +62,15 @@ class ConnectionRecords(Protocol):
         ...
 
 
+class InternalSources(Protocol):
+    """The data sources of :data:`fetcher.domain.internal_sources.INTERNAL_SOURCES` that the
+    operator has configured."""
+
+    async def find(self, config_name: str) -> Connection:
+        """An internal connection. Raise InternalSourceMissing for a name without one."""
+        ...
+
+
 class JobRecords(Protocol):
     """Jobs as records: created, read, listed, asked to stop."""
 

@@ -14,6 +14,7 @@ from fetcher.api.routing import Parameter, Route, Success, answer
 from fetcher.api.services import ApiServices
 from fetcher.commands.create_job import CreateJob, JobRules
 from fetcher.commands.preflight import Preflight
+from fetcher.commands.resolve_sources import ResolveSources
 from fetcher.domain.jobs import Job
 from fetcher.queries.get_job import get_job
 
@@ -30,7 +31,7 @@ class JobRoutes:
     def __init__(self, services: ApiServices) -> None:
         self._jobs = services.jobs
         self._create = CreateJob(
-            connections=services.connections,
+            resolve=ResolveSources(internal=services.internal_sources, stored=services.connections),
             jobs=services.jobs,
             preflight=Preflight(services.sources),
             hint=services.hint,

@@ -9,6 +9,7 @@ from fetcher.api.metrics import HttpMetrics, ReadinessMetrics
 from fetcher.domain.ids import JobId
 from fetcher.ports import (
     ConnectionRecords,
+    InternalSources,
     JobRecords,
     PasswordCipher,
     ProbeResult,
@@ -77,6 +78,7 @@ class ApiServices:
 
     system: SystemServices
     connections: ConnectionRecords
+    internal_sources: InternalSources
     jobs: JobRecords
     sources: SourceEngines
     cipher: PasswordCipher

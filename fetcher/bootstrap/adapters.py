@@ -5,8 +5,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+
 from fetcher.adapters.amqp.address import BrokerAddress
 from fetcher.adapters.amqp.broker import open_amqp
+from fetcher.adapters.environment.internal_sources import environment_sources
 from fetcher.adapters.local.data_folder import DataFolder, own_data_folder
 from fetcher.adapters.local.event_log import open_event_log
 from fetcher.adapters.local.work_queue import LocalWorkQueue
@@ -16,10 +19,12 @@ from fetcher.bootstrap.keys import key_ring
 from fetcher.bootstrap.stores import open_object_store, open_record_store, usable_spool
 from fetcher.crypto.credentials import CredentialCipher
 from fetcher.crypto.keys import KeyRing
+from fetcher.crypto.sealed_fields import SealedFieldKeys
 from fetcher.datasources.engines import SourceSettings, open_source_engines
 from fetcher.datasources.host_guard import HostGuard
 from fetcher.domain.connections import Connection
 from fetcher.ports import (
+    InternalSources,
     MessagePublisher,
     ObjectStore,
     Probe,
@@ -31,6 +36,8 @@ from fetcher.ports import (
 )
 from fetcher.settings import Role, Settings
 from fetcher_engine import Limits
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +58,7 @@ class Adapters:
     """None in a manager: it has no use for results yet."""
     queue: Queue
     engines: SourceEngines
+    internal_sources: InternalSources
     cipher: CredentialCipher
     keys: KeyRing
     limiter: TestLimiter
@@ -92,12 +100,21 @@ async def open_adapters(settings: Settings, role: Role) -> AsyncIterator[Adapter
             objects=objects,
             queue=queue,
             engines=engines,
+            internal_sources=internal_sources(settings),
             cipher=cipher,
             keys=keys,
             limiter=MemoryTestLimiter(),
             probes=tuple(probes),
             guard=guard,
         )
+
+
+def internal_sources(settings: Settings) -> InternalSources:
+    """A group that cannot be used is told of and does without: only its jobs fail."""
+    found = environment_sources(settings.datasource_groups)
+    for problem in found.skipped:
+        log.warning("internal_source_skipped", problem=problem)
+    return found
 
 
 async def open_queue(
@@ -156,6 +173,10 @@ def source_settings(
         query_timeout_seconds=min(
             settings.datasource_query_timeout_sec,
             max(settings.engine_timeout_sec - NAMING_SECONDS, 1.0),
+        ),
+        sealed_field_keys=SealedFieldKeys(
+            hash_secret=settings.crypto_hash_secret_key_plugin_crm.get_secret_value(),
+            encrypt_secret=settings.crypto_encrypt_secret_key_plugin_crm.get_secret_value(),
         ),
     )
 

@@ -47,6 +47,7 @@ from fetcher.api.services import (
 from fetcher.api.system_app import create_system_app
 from fetcher.bootstrap.adapters import Adapters, engine_limits
 from fetcher.commands.publish_events import PublishEvents
+from fetcher.commands.resolve_sources import ResolveSources
 from fetcher.commands.run_job import JobRunParts, RunJob
 from fetcher.commands.send_work import SendWork
 from fetcher.commands.verify_work import VerifyWork
@@ -172,7 +173,7 @@ class Roster:
         assert adapters.objects is not None  # noqa: S101 - open_adapters gives a worker its store
         job_run = RunJob(
             JobRunParts(
-                connections=adapters.records.connections,
+                resolve=self._resolve_sources(),
                 leases=adapters.records.leases,
                 engines=adapters.engines,
                 objects=adapters.objects,
@@ -245,6 +246,11 @@ class Roster:
         actors: list[Actor] = [intake, keeper, repairer, reaper, *extractors]
         return [Supervised(actor) for actor in actors]
 
+    def _resolve_sources(self) -> ResolveSources:
+        return ResolveSources(
+            internal=self._adapters.internal_sources, stored=self._adapters.records.connections
+        )
+
     def _new_sealer(self) -> ResultSealer:
         keys = self._adapters.keys.current
         return ResultSealer(storage_key=keys.storage, hmac_key=keys.external_hmac)
@@ -270,6 +276,7 @@ class Roster:
             ApiServices(
                 system=self._system(),
                 connections=adapters.records.connections,
+                internal_sources=adapters.internal_sources,
                 jobs=adapters.records.jobs,
                 sources=adapters.engines,
                 cipher=adapters.cipher,

@@ -7,6 +7,7 @@ from pydantic import SecretStr
 from rich.console import Console
 from rich.table import Table
 
+from fetcher.adapters.environment.internal_sources import environment_sources
 from fetcher.settings import Settings
 
 MASK = "********"
@@ -28,11 +29,20 @@ def show_config(settings: Settings, console: Console, *, as_json: bool) -> None:
         console.print(
             "warning: OBJECT_STORAGE_KEY_PREFIX does not end in '/': it is put in front verbatim"
         )
+    for problem in environment_sources(settings.datasource_groups).skipped:
+        console.print(f"warning: {problem}: the internal data source is skipped", markup=False)
     console.print("settings: OK")
 
 
 def effective(settings: Settings) -> dict[str, Any]:
-    return {name.upper(): shown(getattr(settings, name)) for name in type(settings).model_fields}
+    """Each setting by its variable; those of internal data sources as far as they are in use."""
+    values = {
+        name.upper(): shown(getattr(settings, name))
+        for name in type(settings).model_fields
+        if name != "datasource_groups"
+    }
+    found = environment_sources(settings.datasource_groups).connections
+    return values | {"DATASOURCE_*_CONFIG_NAME": ", ".join(found)}
 
 
 def shown(value: object) -> object:

@@ -22,9 +22,6 @@ CONFIG_NAME = re.compile(r"[a-zA-Z0-9_-]+", re.ASCII)
 CONFIG_NAME_BYTES = range(3, 101)
 PORTS = range(1, 65536)
 
-INTERNAL_CONFIG_NAMES = frozenset({"midaz_onboarding", "midaz_transaction", "plugin_crm"})
-"""Reserved for internal data sources (spec 13): a stored connection would be shadowed for ever."""
-
 MAX_NAME_CHARACTERS = 255
 MAX_PASSWORD_CHARACTERS = 1024
 MAX_PEM_BYTES = 64 * 1024

@@ -8,6 +8,7 @@ from fetcher.commands import connection_rules as rules
 from fetcher.domain.connections import Connection, SourceType, TlsSettings
 from fetcher.domain.errors import DuplicateConfigName, FetcherError, ForbiddenHost
 from fetcher.domain.ids import new_connection_id
+from fetcher.domain.internal_sources import INTERNAL_SOURCES
 from fetcher.domain.json_values import JsonObject
 from fetcher.domain.times import cut_to_milliseconds
 from fetcher.domain.tls_modes import VERIFYING_TLS_MODES, tls_mode_problem
@@ -80,7 +81,8 @@ class CreateConnection:
         _refuse_missing(_missing_parts(connection, new), entity_type="connection")
         _refuse_invalid(_invalid_parts(connection, new), entity_type="connection")
 
-        taken = connection.config_name in rules.INTERNAL_CONFIG_NAMES
+        # under the name of an internal data source it would be shadowed for ever (spec 13)
+        taken = connection.config_name in INTERNAL_SOURCES
         if taken or await self._connections.find_by_config_names([connection.config_name]):
             _refuse_taken(connection.config_name)
         try:

@@ -5,16 +5,21 @@ from dataclasses import dataclass
 
 import trio
 
-from fetcher.commands.job_filters import refuse_lost_filters, source_names
+from fetcher.commands.job_filters import (
+    refuse_lost_filters,
+    refuse_unanswerable_filters,
+    source_names,
+)
 from fetcher.commands.job_order import CheckedOrder, JobOrder, checked
 from fetcher.commands.preflight import Preflight
+from fetcher.commands.resolve_sources import ResolveSources
 from fetcher.domain.connections import Connection
 from fetcher.domain.errors import DuplicateActiveJob, FetcherError, PortUnavailable
 from fetcher.domain.ids import JobId, new_job_id
 from fetcher.domain.jobs import Job, JobStatus
 from fetcher.domain.request_hash import request_hash
 from fetcher.domain.times import cut_to_milliseconds
-from fetcher.ports import ConnectionRecords, JobRecords, UtcNow
+from fetcher.ports import JobRecords, UtcNow
 from fetcher_engine import Limits, TenantContext
 
 DUPLICATE_WINDOW_SECONDS = 300.0
@@ -54,14 +59,14 @@ class CreateJob:
     def __init__(
         self,
         *,
-        connections: ConnectionRecords,
+        resolve: ResolveSources,
         jobs: JobRecords,
         preflight: Preflight,
         hint: Callable[[JobId], None],
         now: UtcNow,
         rules: JobRules,
     ) -> None:
-        self._connections = connections
+        self._resolve = resolve
         self._jobs = jobs
         self._preflight = preflight
         self._hint = hint
@@ -92,18 +97,20 @@ class CreateJob:
         if repeated is not None and repeated.status in _COUNT_AS_REPEAT:
             return CreatedJob(repeated, is_new=False)
 
-        connections = await self._resolve(sorted(asked.mapped_fields))
+        connections = await self._resolved(sorted(asked.mapped_fields))
         sources = source_names(connections, keeps_default=self._rules.keeps_default_schema)
         refuse_lost_filters(asked.filters, asked=asked.mapped_fields, sources=sources)
-        for connection in connections:
+        refuse_unanswerable_filters(asked.filters, sources)
+        stored = [connection for connection in connections if not connection.is_internal]
+        for connection in stored:
             _check_product(connection, asked.source)
         if self._rules.preflight_test:
-            await self._preflight.check(connections, tenant=tenant)
+            await self._preflight.check(stored, tenant=tenant)
         return await self._store(self._pending(asked, digest))
 
-    async def _resolve(self, names: Sequence[str]) -> Sequence[Connection]:
+    async def _resolved(self, names: Sequence[str]) -> Sequence[Connection]:
         """Every named connection, by name."""
-        found = await self._connections.find_by_config_names(names)
+        found = await self._resolve(names)
         if not found:
             raise FetcherError(
                 "FET-1020", "No Connections Found", "none of the data sources is configured"

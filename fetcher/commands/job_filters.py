@@ -5,13 +5,13 @@ from decimal import Decimal
 from typing import NoReturn
 
 from fetcher.commands.member_paths import member
-from fetcher.compat import SourceNames, normalized_request, normalized_table
+from fetcher.compat import SourceNames, normalized_request, normalized_table, plugin_crm
 from fetcher.compat.names import MAX_NAME_CHARACTERS
 from fetcher.domain.connections import Connection
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.jobs import Condition, Filters, MappedFields, Operator
 from fetcher.domain.json_values import JsonScalar, JsonValue
-from fetcher_engine import Limits
+from fetcher_engine import Limits, SourceFailure
 
 ROOT = "dataRequest.filters"
 MAX_VALUES = 10_000
@@ -90,6 +90,26 @@ def refuse_lost_filters(
                 raise FetcherError(
                     "FET-0401", "Invalid Filter References", f"{path}: the table is not asked for"
                 )
+
+
+def refuse_unanswerable_filters(filters: Filters, sources: Mapping[str, SourceNames]) -> None:
+    """Raise ``FET-0401`` for a filter on a sealed field that no hash can answer (spec 15.4)."""
+    for source, tables in filters.items():
+        if not plugin_crm.is_crm_source(source, sources[source].source_type):
+            continue
+        for table, fields in tables.items():
+            try:
+                plugin_crm.search_filters(fields, lambda text: text, table=table)
+            except SourceFailure as unanswerable:
+                place = member(member(ROOT, source), table)
+                column = unanswerable.column
+            else:
+                continue
+            path = place if column is None else member(place, column)
+            _refuse(
+                f"{path}: sealed values can only be compared for being equal, where they have"
+                " a hash, or asked for being null"
+            )
 
 
 def _checked_condition(condition: Mapping[str, Sequence[JsonValue]], path: str) -> Condition:

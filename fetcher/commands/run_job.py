@@ -6,11 +6,14 @@ from typing import Protocol
 
 import trio
 
+from fetcher.commands.job_failures import failure_of, failure_of_unconfigured
 from fetcher.commands.job_filters import source_names
+from fetcher.commands.resolve_sources import ResolveSources
 from fetcher.compat import normalized_request
 from fetcher.domain.backoff import full_jitter
 from fetcher.domain.connections import Connection
 from fetcher.domain.errors import PortError, PortUnavailable
+from fetcher.domain.internal_sources import InternalSourceMissing
 from fetcher.domain.jobs import (
     FailureFacts,
     Job,
@@ -25,10 +28,8 @@ from fetcher.domain.terminal_event import (
     JOB_CANCELLED,
     completed_mark,
     failed_mark,
-    failure_message,
 )
 from fetcher.ports import (
-    ConnectionRecords,
     JobLeases,
     ObjectCleanup,
     ObjectStore,
@@ -44,6 +45,7 @@ TIDY_SECONDS = 10.0
 LOST_PAUSE_SECONDS = 1.0
 STORE_SECONDS = 120.0
 """How long the connections' records may be away while leases are still renewed."""
+_UNREADABLE = FailureFacts(message="the connections cannot be read", code=PortUnavailable.code)
 LIMIT_NAMES = {
     "maxDatasources": "max_datasources",
     "maxTablesPerDatasource": "max_tables_per_datasource",
@@ -77,7 +79,7 @@ class JobFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRunParts:
-    connections: ConnectionRecords
+    resolve: ResolveSources
     leases: JobLeases
     engines: SourceEngines
     objects: ObjectStore
@@ -186,7 +188,7 @@ class RunJob:
                 await upload.complete()
         except EngineError as error:
             failure = storage_failures[0] if storage_failures else error
-            raise JobFailed(failure_of(failure)) from None
+            raise JobFailed(failure_of(failure, connections)) from None
         except PortError as error:
             raise JobFailed(failure_of(error)) from None
         return ResultFacts(
@@ -213,7 +215,9 @@ class RunJob:
             raise JobFailed(
                 FailureFacts(message=f"no connection is configured for {listed}", code="not_found")
             )
-        foreign = [c for c in found if c.product_name.lower() != job.product_name]
+        foreign = [
+            c for c in found if not c.is_internal and c.product_name.lower() != job.product_name
+        ]
         if foreign:
             name = foreign[0].config_name
             raise JobFailed(
@@ -227,17 +231,19 @@ class RunJob:
 
     async def _find(self, names: Sequence[str]) -> list[Connection]:
         """An outage is waited out: it ends the attempt by its lease, and must not fail the job."""
-        code, tries = PortUnavailable.code, 0
+        failure, tries = _UNREADABLE, 0
         with trio.move_on_after(STORE_SECONDS):
-            while code == PortUnavailable.code:
+            while failure is _UNREADABLE:
                 try:
-                    return await self._parts.connections.find_by_config_names(names)
+                    return await self._parts.resolve(names)
                 except PortUnavailable:
                     await trio.sleep(full_jitter(tries, base_seconds=0.5, cap_seconds=8.0))
                     tries += 1
-                except PortError as failure:
-                    code = failure.code
-        raise JobFailed(FailureFacts(message="the connections cannot be read", code=code))
+                except PortError as error:
+                    failure = replace(_UNREADABLE, code=error.code)
+                except InternalSourceMissing as missing:
+                    failure = failure_of_unconfigured(missing)
+        raise JobFailed(failure)
 
     async def _may_become_visible(self, lease: Lease) -> bool:
         """False: the job was asked to stop. Without its lease an attempt gets no answer: killed
@@ -264,42 +270,3 @@ def lowered_limits(job: Job) -> Limits | None:
     if not job.options.limits:
         return None
     return Limits(**{LIMIT_NAMES[name]: value for name, value in job.options.limits.items()})  # type: ignore[arg-type] # checked when the job was created; the Engine checks each again
-
-
-def failure_of(error: EngineError | PortError) -> FailureFacts:
-    """The safe parts of a failure (decisions, 'Failure text')."""
-    if isinstance(error, PortError):
-        return FailureFacts(
-            message="saving external data to storage failed", code=f"storage_{error.code}"
-        )
-    stage = error.stage.value if error.stage else None
-    return FailureFacts(
-        message=words_of(error),
-        code=error.category.value,
-        source=error.source,
-        stage=stage,
-        reason=error.reason,
-    )
-
-
-def words_of(error: EngineError) -> str:
-    ambiguous = {
-        ".".join(name for name in (failure.table, failure.field) if name): failure.candidates
-        for failure in error.failures
-        if failure.candidates
-    }
-    unmet = [failure for failure in error.failures if not failure.candidates]
-    missing_tables = [f.table for f in unmet if f.type == "table_not_found" and f.table]
-    missing_fields: dict[str, list[str]] = {}
-    for failure in unmet:
-        if failure.table and failure.field:
-            missing_fields.setdefault(failure.table, []).append(failure.field)
-    return failure_message(
-        config=error.source,
-        stage=error.stage.value if error.stage else None,
-        reason=error.reason or error.message,
-        place=".".join(name for name in (error.table, error.column) if name),
-        missing_tables=missing_tables,
-        missing_fields=missing_fields,
-        ambiguous=ambiguous,
-    )

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from fetcher.compat.plugin_crm import is_crm_source
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
 from fetcher.datasources.targets import Target
 from fetcher.domain.connections import Connection, SourceType
@@ -15,6 +16,9 @@ from fetcher_engine import (
     Stage,
     TenantContext,
 )
+
+PLUGIN_CRM: Final = "PLUGIN_CRM"
+"""The Engine's name for a source that is MongoDB to everybody else: no record has this type."""
 
 RECORD: Final = "fetcher.connection.record"
 """The host attribute that carries the whole record to its connector (spec engine 17.5)."""
@@ -44,9 +48,10 @@ def descriptor_of(
 
     A schema that was discovered for one ``scope`` answers for no other.
     """
+    is_crm = is_crm_source(connection.config_name, connection.type.value)
     return ConnectionDescriptor(
         config_name=connection.config_name,
-        type=connection.type.value,
+        type=PLUGIN_CRM if is_crm else connection.type.value,
         host=connection.host,
         port=connection.port,
         database_name=connection.database_name,
@@ -81,7 +86,7 @@ def record_of(descriptor: ConnectionDescriptor) -> Connection:
 def target_of(record: Connection, settings: SourceSettings) -> Target:
     """Where the record points, its password revealed: call it when connecting, not before.
 
-    An internal record (one without key version) was written by the operator: nobody judges it.
+    An internal record was written by the operator: nobody judges it.
     Raise SourceFailure ``credential`` where the password cannot be revealed.
     """
     return Target(
@@ -92,11 +97,13 @@ def target_of(record: Connection, settings: SourceSettings) -> Target:
         password=_password(record, settings),
         tls=record.tls,
         metadata=record.metadata,
-        judge=settings.judge if record.encryption_key_version else None,
+        judge=None if record.is_internal else settings.judge,
     )
 
 
 def _password(record: Connection, settings: SourceSettings) -> str:
+    if record.is_internal:
+        return record.plain_password
     try:
         return settings.reveal(record)
     except Exception:  # noqa: BLE001, S110 - whatever a cipher raises, its text stays here

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Final, TypeAlias, cast
 
 from fetcher.datasources.missing_driver import MissingDriverFactory
+from fetcher.datasources.records import PLUGIN_CRM
 from fetcher.datasources.reticence import ReticentFactory
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
@@ -24,6 +25,7 @@ _FACTORIES: Final[Mapping[str, str]] = {
     SourceType.SQL_SERVER: "sqlserver.factory:SqlServerFactory",
     SourceType.ORACLE: "oracle.factory:OracleFactory",
     SourceType.SQLITE: "sqlite.factory:SqliteFactory",
+    PLUGIN_CRM: "plugin_crm.factory:PluginCrmFactory",
 }
 """By type, where in this package its factory is."""
 

@@ -44,7 +44,7 @@ class ReticentFactory:
     def build(self, descriptor: ConnectionDescriptor) -> Connector:
         record = record_of(descriptor)
         connector = self._inner.build(descriptor)
-        if not record.encryption_key_version:
+        if record.is_internal:
             return connector
         return ReticentConnector(connector, record)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fetcher.crypto.sealed_fields import SealedFieldKeys
 from fetcher.datasources.addresses import Judge
 from fetcher.domain.connections import Connection
 from fetcher.domain.jobs import Filters, JobOptions, MappedFields
@@ -41,6 +42,8 @@ class SourceSettings:
     max_cell_bytes: int = 16 * 1024 * 1024
     lock_timeout_seconds: float = 30.0
     query_timeout_seconds: float = 120.0
+    sealed_field_keys: SealedFieldKeys = field(default_factory=SealedFieldKeys)
+    """Those of ``plugin_crm``."""
 
     @property
     def reading(self) -> ReadSettings:

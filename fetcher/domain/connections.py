@@ -37,12 +37,21 @@ class TlsSettings:
     key: str = field(default="", repr=False)
 
 
+class Origin(StrEnum):
+    """Who wrote a connection down. It is not stored: what a store gives out was stored."""
+
+    STORED = "stored"
+    INTERNAL = "internal"
+    """The operator, outside of the connection store (spec datasources 14)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """One record of the connection store (spec rest-api 12.2).
+    """One record of the connection store (spec rest-api 12.2), or an internal data source.
 
     ``password_encrypted`` is the stored text of spec worker-and-events 5.1 under
-    ``encryption_key_version``; the plain password never stands in a record.
+    ``encryption_key_version``; the plain password never stands in a stored record. An internal one
+    has ``plain_password`` in its place, which lives in memory alone, and no key version.
     ``host``, ``port`` and ``username`` are empty or 0 where the type has no use for them (SQLITE).
     """
 
@@ -62,6 +71,12 @@ class Connection:
     tls: TlsSettings | None = None
     metadata: JsonObject = field(default_factory=dict)
     deleted_at: datetime | None = None
+    origin: Origin = Origin.STORED
+    plain_password: str = field(default="", repr=False)
+
+    @property
+    def is_internal(self) -> bool:
+        return self.origin is Origin.INTERNAL
 
     @property
     def replaces_invalid_text(self) -> bool:

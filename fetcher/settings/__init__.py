@@ -8,6 +8,7 @@ from fetcher.settings.host_entries import entries_of, ports_of
 from fetcher.settings.loading import SECRET_NAMES, SettingsRefused, load_settings
 from fetcher.settings.model import DeploymentMode, Role, Settings
 from fetcher.settings.rules import mongo_hosts, mongo_uri
+from fetcher.settings.source_groups import SourceGroup, source_groups
 
 __all__ = [
     "SECRET_NAMES",
@@ -15,9 +16,11 @@ __all__ = [
     "Role",
     "Settings",
     "SettingsRefused",
+    "SourceGroup",
     "entries_of",
     "load_settings",
     "mongo_hosts",
     "mongo_uri",
     "ports_of",
+    "source_groups",
 ]

@@ -8,10 +8,13 @@ from pydantic import SecretStr, ValidationError
 
 from fetcher.settings.model import Role, Settings
 from fetcher.settings.rules import all_rules
+from fetcher.settings.source_groups import source_groups
 
 SECRET_NAMES = frozenset(
     name.upper() for name, field in Settings.model_fields.items() if field.annotation is SecretStr
 )
+
+_GROUPS = "datasource_groups"
 
 
 class SettingsRefused(Exception):
@@ -46,8 +49,10 @@ def load_settings(environment: Mapping[str, str], role: Role) -> Settings:
 
 
 def _values(environment: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {_GROUPS: source_groups(environment)}
     for field_name in Settings.model_fields:
+        if field_name == _GROUPS:
+            continue
         name = field_name.upper()
         value = environment.get(name, "")
         file_name = environment.get(f"{name}_FILE", "")

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_va
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from fetcher.settings.host_entries import checked_hosts, checked_ports
+from fetcher.settings.source_groups import SourceGroup
 
 DEFAULT_WORK_QUEUE = "fetcher.extract-external-data.queue"
 DEFAULT_EVENTS_EXCHANGE = "fetcher.job.events"
@@ -171,6 +172,10 @@ class Settings(BaseSettings):
     datasource_host_allow: Annotated[str, AfterValidator(checked_hosts)] = ""
     datasource_host_deny: Annotated[str, AfterValidator(checked_hosts)] = ""
     datasource_port_deny: Annotated[str, AfterValidator(checked_ports)] = ""
+    crypto_hash_secret_key_plugin_crm: SecretStr = SecretStr("")
+    crypto_encrypt_secret_key_plugin_crm: SecretStr = SecretStr("")
+    datasource_groups: tuple[SourceGroup, ...] = ()
+    """Not a variable of this name, but all of ``DATASOURCE_{NAME}_*``."""
     fetcher_data_dir: Path = Path("fetcher-data")
     spool_dir: str = ""
 

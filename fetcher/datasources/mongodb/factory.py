@@ -1,9 +1,11 @@
 """Builds MongoDB connectors for one request."""
 
+from collections.abc import Callable, Mapping, Sequence
+
 from fetcher.datasources.connecting import SourceFactory
 from fetcher.datasources.mongodb.bson_json import BsonWriter
 from fetcher.datasources.mongodb.connector import MongoSource, auth_source_of
-from fetcher.datasources.mongodb.layout import OwnCollections
+from fetcher.datasources.mongodb.layout import Layout, OwnCollections, RowWriter
 from fetcher.datasources.records import target_of
 from fetcher.datasources.texts import Texts
 from fetcher.domain.connections import Connection
@@ -16,24 +18,29 @@ class MongodbFactory(SourceFactory):
     max_sessions = 100
 
     def _source(self, record: Connection, texts: Texts) -> MongoSource:
-        requested = self._scope.requested
+        def new_writer() -> RowWriter:
+            return BsonWriter(
+                self._scope.options, max_cell_bytes=self._settings.max_cell_bytes, texts=texts
+            )
+
         return MongoSource(
             target=lambda: target_of(record, self._settings),
             database_name=record.database_name,
             auth_source=auth_source_of(
-                record.metadata,
-                database=record.database_name,
-                is_internal=not record.encryption_key_version,
+                record.metadata, database=record.database_name, is_internal=record.is_internal
             ),
-            layout=OwnCollections(
-                config_name=record.config_name,
-                requested=None if requested is None else requested.get(record.config_name),
-                wanted=self._scope.fields(record.config_name),
-                new_writer=lambda: BsonWriter(
-                    self._scope.options,
-                    max_cell_bytes=self._settings.max_cell_bytes,
-                    texts=texts,
-                ),
-            ),
+            layout=self._layout(record, new_writer),
             settings=self._settings.reading,
         )
+
+    def _layout(self, record: Connection, new_writer: Callable[[], RowWriter]) -> Layout:
+        return OwnCollections(
+            config_name=record.config_name,
+            requested=self._requested(record),
+            wanted=self._scope.fields(record.config_name),
+            new_writer=new_writer,
+        )
+
+    def _requested(self, record: Connection) -> Mapping[str, Sequence[str]] | None:
+        requested = self._scope.requested
+        return None if requested is None else requested.get(record.config_name)

@@ -60,7 +60,7 @@ def _table(database: Source, name: str, wanted: Sequence[str]) -> TableSnapshot:
         inferred, sampled = infer(database, name)
         missing = [field for field in wanted if field not in inferred.types and is_path(field)]
         for field in missing:
-            if not sampled or _exists(database, name, field):
+            if not sampled or exists(database, name, field):
                 inferred.types.setdefault(field, set())
     except PyMongoError as error:
         if not is_forbidden(error):
@@ -133,7 +133,7 @@ def _decoded(batch: object) -> Iterator[dict[str, Any]]:
     return decode_iter(cast("bytes", batch), LENIENT)
 
 
-def _exists(database: Source, name: str, field: str) -> bool:
+def exists(database: Source, name: str, field: str) -> bool:
     """Whether some document has what no document of the sample had. Two seconds without an answer
     are a yes: a field that turns out to be missing makes no row wrong."""
     there = {field: {"$exists": True}}

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from fetcher.datasources.mongodb import client, connect
-from fetcher.domain.connections import Connection, SourceType, TlsSettings
+from fetcher.domain.connections import Connection, Origin, SourceType, TlsSettings
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EngineError, ErrorCategory
 from tests.integration.datasources.harness import TENANT, a_connection, engines
@@ -57,14 +57,13 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 def a_source(port: int, *, host: str = "127.0.0.1", **changes: Any) -> Connection:
     metadata = changes.pop("metadata", {})
-    key_version = changes.pop("encryption_key_version", "1")
     made = a_connection(
         source_type=SourceType.MONGODB,
         host=host,
         port=port,
         **{"database": "somewhere", **changes},
     )
-    return replace(made, metadata=metadata, encryption_key_version=key_version)
+    return replace(made, metadata=metadata)
 
 
 async def reach(connection: Connection) -> None:
@@ -94,11 +93,9 @@ async def test_case_20_credentials_are_taken_literally(guarded: int) -> None:
 
 async def test_where_users_are_known(guarded: int) -> None:
     """Stored connections: admin; internal ones: their database; else as the metadata says."""
-    internal = a_source(
-        guarded, user="local", password="own", database="crm_7", encryption_key_version=""
-    )
+    stored = a_source(guarded, user="local", password="own", database="crm_7")
+    internal = replace(stored, origin=Origin.INTERNAL, password_encrypted="", plain_password="own")
     await reach(internal)
-    stored = replace(internal, encryption_key_version="1")
     assert await failure_of(stored) == ("auth", "auth")
     await reach(replace(stored, metadata={"authSource": "crm_7", "directConnection": "true"}))
     assert await failure_of(

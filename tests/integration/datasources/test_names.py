@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from fetcher.commands.job_failures import failure_of
 from fetcher.commands.job_filters import source_names
-from fetcher.commands.run_job import failure_of
 from fetcher.compat import normalized_request
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.jobs import JobOptions

@@ -15,7 +15,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from fetcher.datasources.host_guard import HostGuard, HostList
 from fetcher.datasources.postgresql import connect
-from fetcher.domain.connections import Connection, TlsSettings
+from fetcher.domain.connections import Connection, Origin, TlsSettings
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EngineError, ErrorCategory
 from tests.integration.datasources.cluster import Cluster, running_cluster
@@ -306,7 +306,10 @@ async def test_allowed_hosts_and_internal_sources_are_reached(plain: Connection)
     allowing = HostGuard(allow=HostList.of(["127.0.0.0/8"]))
     for guard, connection in (
         (allowing, plain),
-        (HostGuard(), replace(plain, encryption_key_version="")),
+        (
+            HostGuard(),
+            replace(plain, origin=Origin.INTERNAL, plain_password=plain.password_encrypted),
+        ),
     ):
         async with engines(judge=guard.judge) as opened:
             engine = opened.engine_for([connection], JobOptions())

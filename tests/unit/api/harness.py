@@ -12,6 +12,7 @@ from quart.wrappers import Response
 from quart_trio import QuartTrio
 from werkzeug.datastructures import Headers
 
+from fetcher.adapters.environment.internal_sources import EnvironmentSources
 from fetcher.adapters.memory.limiter import MemoryTestLimiter
 from fetcher.adapters.memory.records import open_memory_records
 from fetcher.api.application import create_app
@@ -203,6 +204,7 @@ def an_api(
             readiness_version="v3.1.0",
         ),
         connections=records.connections,
+        internal_sources=EnvironmentSources(),
         jobs=records.jobs,
         sources=engines,
         cipher=ReversingCipher(),

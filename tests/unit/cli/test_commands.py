@@ -93,6 +93,20 @@ def test_check_config_masks_secrets(
     assert shown["RABBITMQ_NUMBERS_OF_WORKERS"] == 5
 
 
+def test_check_config_names_internal_sources_and_what_is_skipped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, config_name in (("CRM", "plugin_crm"), ("OLD", "old_db")):
+        group = {"CONFIG_NAME": config_name, "TYPE": "MONGODB", "HOST": "crm.test", "PORT": "1"}
+        for suffix, value in {**group, "DATABASE": "crm", "PASSWORD": "canary"}.items():
+            monkeypatch.setenv(f"DATASOURCE_{name}_{suffix}", value)
+    assert run(monkeypatch, "check-config") == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "DATASOURCE_*_CONFIG_NAME │ plugin_crm │" in told
+    assert "warning: DATASOURCE_OLD_CONFIG_NAME: must be one of midaz_onboarding" in told
+    assert "canary" not in told
+
+
 def test_the_shop_is_the_same_for_the_same_seed(tmp_path: Path) -> None:
     first, second = tmp_path / "a.db", tmp_path / "b.db"
     assert create_shop(first) == create_shop(second) == TOTAL_ROWS

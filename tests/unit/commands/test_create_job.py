@@ -6,9 +6,11 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from fetcher.adapters.environment.internal_sources import EnvironmentSources
 from fetcher.commands.create_job import INSERT_SECONDS, CreateJob, JobRules
 from fetcher.commands.job_order import JobOrder
 from fetcher.commands.preflight import Preflight
+from fetcher.commands.resolve_sources import ResolveSources
 from fetcher.domain.errors import PortUnavailable
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import Job
@@ -43,7 +45,9 @@ class SlowJobs:
 
 def a_use_case(jobs: SlowJobs, hints: list[JobId]) -> CreateJob:
     return CreateJob(
-        connections=cast("ConnectionRecords", OneConnection()),
+        resolve=ResolveSources(
+            internal=EnvironmentSources(), stored=cast("ConnectionRecords", OneConnection())
+        ),
         jobs=cast("JobRecords", jobs),
         preflight=Preflight(MemoryEngines()),
         hint=hints.append,

@@ -7,15 +7,24 @@ import pytest
 from fetcher.compat.plugin_crm import (
     ENCRYPTED_PATHS,
     SEARCH_FIELDS,
+    asked_field,
     decrypted_paths,
     extracted_collections,
+    failure_code,
     is_crm,
     is_crm_source,
     physical_mapping,
     search_filters,
 )
 from fetcher.domain.jobs import Operator
-from fetcher_engine import SourceFailure, Stage
+from fetcher_engine import (
+    EngineError,
+    ErrorCategory,
+    FailureType,
+    SourceFailure,
+    Stage,
+    ValidationFailure,
+)
 
 ACME = "5f0c2a52-8c0e-4c3b-9c57-2f6f0d3b1a77"
 OTHER_NAMES = ["Plugin_CRM", "my_plugin_crm", "plugin_crm ", "plugin_crm2", ""]
@@ -197,9 +206,14 @@ def test_every_operator_is_either_hashed_or_refused_or_asks_for_no_value() -> No
         except SourceFailure:
             outcomes[operator] = "refused"
         else:
-            outcomes[operator] = str(found["search.name"][operator][0])
+            ((place, operators),) = found.items()
+            outcomes[operator] = f"{place}: {operators[operator][0]}"
     refused = {"like", "gt", "gte", "lt", "lte", "between"}
-    assert outcomes == {o: "refused" if o in refused else "#a" for o in Operator}
+    asked_of_itself = {"is_null", "not_null"}
+    assert outcomes == {
+        o: "refused" if o in refused else "name: a" if o in asked_of_itself else "search.name: #a"
+        for o in Operator
+    }
 
 
 def test_only_texts_that_are_not_empty_are_hashed() -> None:
@@ -210,10 +224,49 @@ def test_only_texts_that_are_not_empty_are_hashed() -> None:
 
 
 @pytest.mark.parametrize("operator", ["is_null", "not_null"])
-def test_a_question_for_presence_moves_with_its_field(operator: str) -> None:
-    assert search_filters({"name": {operator: (True,)}}, hashed, table="t") == {
-        "search.name": {operator: (True,)}
+@pytest.mark.parametrize("field", ENCRYPTED_PATHS)
+def test_whether_a_field_is_null_it_tells_itself(field: str, operator: str) -> None:
+    """A field without a hash (an empty text has none) is not null for that."""
+    filters = {field: {operator: (True,)}}
+    assert search_filters(filters, hashed, table="t") == filters
+
+
+def test_a_hash_and_a_presence_are_two_conditions() -> None:
+    filters = {"name": {"not_null": (True,), "ne": ("a", None)}}
+    assert search_filters(filters, hashed, table="t") == {
+        "name": {"not_null": (True,)},
+        "search.name": {"ne": ("#a", None)},
     }
+
+
+@pytest.mark.parametrize("field", sorted(set(ENCRYPTED_PATHS) - set(SEARCH_FIELDS)))
+@pytest.mark.parametrize("operator", sorted(set(Operator) - {"is_null", "not_null"}))
+def test_what_has_no_hash_is_not_compared_with_ciphertext(field: str, operator: str) -> None:
+    """The reference passed it on, and found nothing: as good as a filter that vanished."""
+    with pytest.raises(SourceFailure, match="invalid_filter") as refused:
+        search_filters({field: {operator: ("a",)}}, hashed, table="t")
+    assert refused.value.column == field
+
+
+@pytest.mark.parametrize("condition", ["x = 1", {"eq": "a"}, {"eq": None}, ["a"], None, {}])
+def test_a_condition_that_is_none_is_refused(condition: object) -> None:
+    for field in ("name", "status"):
+        with pytest.raises(SourceFailure, match="invalid_filter"):
+            search_filters({field: condition}, hashed, table="t")
+
+
+def test_half_a_character_has_no_hash() -> None:
+    def strict(text: str) -> str:
+        return text.encode().hex()
+
+    with pytest.raises(SourceFailure) as refused:
+        search_filters({"name": {"eq": ("\ud800",)}}, strict, table="t")
+    assert (refused.value.reason, refused.value.column) == ("invalid_filter_value", "name")
+
+
+def test_the_field_behind_a_hash() -> None:
+    assert {asked_field(place): place for place in SEARCH_FIELDS.values()} == dict(SEARCH_FIELDS)
+    assert asked_field("status") == "status"
 
 
 @pytest.mark.parametrize(
@@ -237,8 +290,61 @@ def test_two_filters_that_become_one_are_refused() -> None:
             search_filters(filters, hashed, table="t")
 
 
+def test_a_field_and_its_hash_may_be_asked_for_different_things() -> None:
+    filters = {"name": {"eq": ("a",)}, "search.name": {"not_null": (True,)}}
+    assert search_filters(filters, hashed, table="t") == {
+        "search.name": {"eq": ("#a",), "not_null": (True,)}
+    }
+
+
 def test_no_filters_are_no_filters() -> None:
     assert search_filters({}, hashed, table="t") == {}
+
+
+# --- organisations ---------------------------------------------------------------------------
+
+
+def test_only_named_organisations_are_read_where_some_are_named() -> None:
+    physical = [f"holders_{ACME}", "holders_b", "holders_c", "alias_b", "holders"]
+    assert extracted_collections("holders", physical, {"b", ACME, "z"}) == (
+        f"holders_{ACME}",
+        "holders_b",
+    )
+    assert extracted_collections("holders", physical, {"z"}) == ()
+    assert extracted_collections("holders", physical, frozenset()) == ()
+
+
+# --- failures --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        ("driver_missing", "FET-0055"),
+        ("hash_key_missing", "FET-0057"),
+        ("encrypt_key_missing", "FET-0058"),
+        ("encrypt_key_unusable", "FET-0064"),
+        ("decryption_failed record_3", "FET-0065"),
+        ("timeout", None),
+        (None, None),
+    ],
+)
+def test_failures_have_the_specs_codes(reason: str | None, code: str | None) -> None:
+    failure = EngineError(ErrorCategory.UNAVAILABLE, "x", source="plugin_crm", reason=reason)
+    assert failure_code(failure) == code
+
+
+def test_a_collection_that_nobody_has_has_the_specs_code() -> None:
+    missing = ValidationFailure(FailureType.TABLE_NOT_FOUND, "plugin_crm", "holders")
+    unknown = ValidationFailure(FailureType.FIELD_NOT_FOUND, "plugin_crm", "alias", "x")
+    other = ValidationFailure(FailureType.TABLE_NOT_FOUND, "sales_db", "orders")
+    for failures, code in (
+        ((unknown, missing), "FET-0059"),
+        ((unknown,), None),
+        ((unknown, other), None),
+    ):
+        error = EngineError(ErrorCategory.VALIDATION, "x", source="plugin_crm", failures=failures)
+        assert failure_code(error) == code
 
 
 # --- what is decrypted -----------------------------------------------------------------------

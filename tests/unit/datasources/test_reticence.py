@@ -12,7 +12,7 @@ from fetcher.datasources.registry import SourceRegistry
 from fetcher.datasources.reticence import ReticentFactory
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
-from fetcher.domain.connections import Connection, SourceType
+from fetcher.domain.connections import Connection, Origin, SourceType
 from fetcher.domain.ids import new_connection_id
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import (
@@ -39,7 +39,7 @@ RECORD = Connection(
     created_at=NOW,
     updated_at=NOW,
 )
-INTERNAL = replace(RECORD, encryption_key_version="")
+INTERNAL = replace(RECORD, encryption_key_version="", origin=Origin.INTERNAL)
 
 
 class Failing:
@@ -142,11 +142,16 @@ async def test_registry_with_a_judge_guards_stored_connections_and_no_internal_o
     assert factory is not None
     assert factory.requires_fields
     outcomes = {}
-    for record in (RECORD, INTERNAL):
+    without_key_version = replace(RECORD, encryption_key_version="")
+    for record in (RECORD, INTERNAL, without_key_version):
         connector = factory.build(descriptor_of(record))
         with pytest.raises(SourceFailure) as caught:
             await connector.test_connection()
         await connector.close()
-        outcomes[record.encryption_key_version] = caught.value.reason
-    assert outcomes == {"1": "host_refused", "": "refused"}
+        outcomes[record.origin, record.encryption_key_version] = caught.value.reason
+    assert outcomes == {
+        (Origin.STORED, "1"): "host_refused",
+        (Origin.INTERNAL, ""): "refused",
+        (Origin.STORED, ""): "host_refused",  # a record that lost it is nobody's internal source
+    }
     assert target_of(INTERNAL, settings).judge is None

@@ -322,3 +322,43 @@ def test_no_secret_stands_in_the_repr_or_in_a_refusal() -> None:
     fine = load_settings({**secrets, **usable}, Role.ALL)
     assert "hunter2" not in repr(fine)
     assert KEY not in repr(fine)
+
+
+CRM_GROUP = {
+    "DATASOURCE_CRM_CONFIG_NAME": "plugin_crm",
+    "DATASOURCE_CRM_TYPE": "MONGODB",
+    "DATASOURCE_CRM_HOST": "crm.test",
+    "DATASOURCE_CRM_PASSWORD": "canary-password",
+    "DATASOURCE_CRM_SSL_KEY": "canary-key",
+    "CRYPTO_HASH_SECRET_KEY_PLUGIN_CRM": "canary-hash",
+    "CRYPTO_ENCRYPT_SECRET_KEY_PLUGIN_CRM": "canary-encrypt",
+}
+
+
+def test_groups_of_internal_sources_are_read_and_no_variable_stands_for_all() -> None:
+    of_that_name = {"DATASOURCE_GROUPS": "x", "DATASOURCE_GROUPS_FILE": "y"}
+    settings = load_settings(CRM_GROUP | of_that_name, Role.ALL)
+    (group,) = settings.datasource_groups
+    assert group.name == "CRM"
+    assert group.values["PASSWORD"] == "canary-password"
+    assert load().datasource_groups == ()
+
+
+def test_an_unusable_group_does_not_stop_the_start() -> None:
+    """Spec configuration 12.1: never fatal."""
+    settings = load(DATASOURCE_X_CONFIG_NAME="nothing", DATASOURCE_X_PASSWORD_FILE="/no/such/file")
+    assert [group.problem for group in settings.datasource_groups] == [
+        "DATASOURCE_X_PASSWORD_FILE: the file cannot be read"
+    ]
+
+
+def test_keys_of_sealed_fields_may_lie_in_files(tmp_path: Path) -> None:
+    secret = tmp_path / "hash"
+    secret.write_text("from a file\n")
+    settings = load(CRYPTO_HASH_SECRET_KEY_PLUGIN_CRM_FILE=str(secret))
+    assert settings.crypto_hash_secret_key_plugin_crm.get_secret_value() == "from a file"
+    assert settings.crypto_encrypt_secret_key_plugin_crm.get_secret_value() == ""
+
+
+def test_settings_show_no_secret_of_internal_sources() -> None:
+    assert "canary" not in repr(load_settings(CRM_GROUP, Role.ALL))
