@@ -1,6 +1,7 @@
 """A manager and workers as processes on real services, and one embedded process."""
 
 import json
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ from fetcher.consumer import derive_keys, open_result, verify_event
 from fetcher.crypto.keys import KeyRing
 from tests.e2e import broker
 from tests.servers.addresses import S3Access, SqlAddress
-from tests.servers.processes import FetcherProcess, fetcher_process, free_port
+from tests.servers.processes import FetcherProcess, fetcher_process, free_port, running
 from tests.servers.waiting import eventually_sync
 
 KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
@@ -196,9 +197,9 @@ class Cluster:
 
 @contextmanager
 def embedded(
-    folder: Path, *, name: str = "all", **changes: str
+    folder: Path, *, name: str = "all", module: str = "fetcher", **changes: str
 ) -> Iterator[tuple[FetcherProcess, Api]]:
-    """`fetcher --role=all` in a folder, without a service."""
+    """`fetcher --role=all` in a folder, without a service; ``module`` is a stand-in for it."""
     port = free_port()
     environment = {
         "SERVER_ADDRESS": f"127.0.0.1:{port}",
@@ -206,9 +207,8 @@ def embedded(
         "SHUTDOWN_JOB_WAIT_SEC": "5",
         **changes,
     }
-    with fetcher_process(
-        ["--role=all"], environment=environment, folder=folder, name=name
-    ) as process:
+    command = [sys.executable, "-m", module, "--role=all"]
+    with running(command, environment=environment, folder=folder, name=name) as process:
         process.wait_until_answers(
             f"http://127.0.0.1:{port}/health", deadline_seconds=START_SECONDS
         )

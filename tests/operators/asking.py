@@ -63,7 +63,10 @@ class Source:
         if job["status"] != "completed":
             return [Outcome(None, job["error"])] * count
         document = opened(self.folder, job["id"])
-        return [
-            Outcome(tuple(sorted(row["id"] for row in document[name][self.table])), {})
-            for name in self.names[:count]
-        ]
+        return [Outcome(_ids(document[name]), {}) for name in self.names[:count]]
+
+
+def _ids(tables: Mapping[str, Any]) -> tuple[int, ...]:
+    """Of the one table, whatever case the database writes its names in."""
+    (rows,) = tables.values()
+    return tuple(sorted(row.get("id", row.get("ID")) for row in rows))

@@ -79,6 +79,7 @@ class _Connection:
         self._outgoing = ssl.MemoryBIO()
         self._tls: ssl.SSLObject | None = None
         self._buffer = b""
+        self._early: tuple[int, bytes] | None = None
         self._body_bytes = _FIRST_PACKET_BYTES - _HEADER.size
 
     async def run(self) -> None:
@@ -149,7 +150,8 @@ class _Connection:
                 nursery.cancel_scope.cancel()
 
             nursery.start_soon(read)
-            async for kind, body in receive:
+            while (message := await self._next(receive)) is not None:
+                kind, body = message
                 if kind == ATTENTION:
                     # nothing runs any more
                     self._server.attentions += 1
@@ -157,6 +159,17 @@ class _Connection:
                     continue
                 await self._answer(kind, body, receive)
             nursery.cancel_scope.cancel()
+
+    async def _next(
+        self, receive: trio.MemoryReceiveChannel[tuple[int, bytes]]
+    ) -> tuple[int, bytes] | None:
+        early, self._early = self._early, None
+        if early is not None:
+            return early
+        try:
+            return await receive.receive()
+        except trio.EndOfChannel:
+            return None
 
     async def _answer(
         self, kind: int, body: bytes, receive: trio.MemoryReceiveChannel[tuple[int, bytes]]
@@ -173,11 +186,14 @@ class _Connection:
 
             async def watch() -> None:
                 try:
-                    found, _ = await receive.receive()
+                    found = await receive.receive()
                 except trio.EndOfChannel:
                     # gone: nobody is there to be answered
                     return
-                assert found == ATTENTION
+                if found[0] != ATTENTION:
+                    # our answer is with the client before this task hears of it
+                    self._early = found
+                    return
                 self._server.attentions += 1
                 if not answer.deaf:
                     stopping.set()
