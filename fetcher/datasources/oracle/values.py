@@ -115,7 +115,7 @@ def _float(column: ColumnType, value: JsonScalar) -> float:
     found = double_of(value)
     if column.kind is Kind.BINARY_FLOAT:
         try:
-            struct.pack("f", found)
+            struct.pack("<f", found)
         except OverflowError:
             raise UnfitValue from None
     return found

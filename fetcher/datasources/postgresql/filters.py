@@ -150,7 +150,7 @@ def _float(column_type: ColumnType, value: JsonScalar) -> int | Decimal | str:
     nearest = double_of(value)
     if column_type.kind is Kind.REAL:
         try:
-            struct.pack("f", nearest)
+            struct.pack("<f", nearest)
         except OverflowError:
             nearest = math.inf
     number = number_of(value)

@@ -215,6 +215,7 @@ def test_a_truth_fits_only_a_number_of_one_digit() -> None:
         ("NUMBER", 10**130),
         ("NUMBER", int("1" * 39)),
         ("BINARY_DOUBLE", 10**400),
+        ("BINARY_FLOAT", 10**39),
         ("VARCHAR2", True),
         ("VARCHAR2", "a\0"),
         ("VARCHAR2", "\ud800"),
