@@ -40,7 +40,9 @@ class Cursor(FakeCursor):
             with WRITING, LOG.open("a", encoding="utf-8") as log:
                 line = [statement, [repr(value) for value in values], types]
                 log.write(f"{json.dumps(line)}\n")
-            self._answer = Answer("", ROWS.ids(statement, values))
+            found = ROWS.ids(statement, values)
+            # numbers are asked for as texts
+            self._answer = Answer("", [(str(each),) for (each,) in found])
 
 
 class Connection(FakeConnection):
