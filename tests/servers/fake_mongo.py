@@ -18,7 +18,13 @@ _OP_QUERY: Final = 2004
 _OP_MSG: Final = 2013
 _HEADER: Final = struct.Struct("<4i")
 
-Answer = Callable[[dict[str, Any]], Mapping[str, Any]]
+Answer = Callable[[dict[str, Any]], Mapping[str, Any] | None]
+"""None is silence. HangUp may be raised."""
+
+
+class HangUp(Exception):
+    """Close the connection instead of answering."""
+
 
 STANDALONE: Final[Mapping[str, Any]] = {
     "helloOk": True,
@@ -63,7 +69,7 @@ class FakeMongo:
         """Of the commands that came, those of the handshake apart."""
         return [name for each in self.commands if (name := next(iter(each))) not in _GREETINGS]
 
-    def answer(self, command: dict[str, Any]) -> Mapping[str, Any]:
+    def answer(self, command: dict[str, Any]) -> Mapping[str, Any] | None:
         name = next(iter(command))
         if name in _GREETINGS:
             return self.hello
@@ -102,22 +108,26 @@ async def _talk(server: FakeMongo, stream: trio.SocketStream) -> None:
         pending += chunk
         while len(pending) >= 16 and len(pending) >= (size := _HEADER.unpack_from(pending)[0]):
             message, pending = pending[:size], pending[size:]
-            reply = _reply(server, message)
             try:
-                await stream.send_all(reply)
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                reply = _reply(server, message)
+                if reply is not None:
+                    await stream.send_all(reply)
+            except (HangUp, trio.BrokenResourceError, trio.ClosedResourceError):
                 return
 
 
-def _reply(server: FakeMongo, message: bytes) -> bytes:
+def _reply(server: FakeMongo, message: bytes) -> bytes | None:
     _, request, _, kind = _HEADER.unpack_from(message)
     if kind == _OP_QUERY:
         at = message.index(b"\0", 20) + 9
-        document = bson.encode(server.answer(bson.decode(message[at:])))
-        body, kind = struct.pack("<iqii", 8, 0, 0, 1) + document, _OP_REPLY
+        answer = server.answer(bson.decode(message[at:]))
+        head, kind = struct.pack("<iqii", 8, 0, 0, 1), _OP_REPLY
     else:
         # flags, then one section of kind 0: clients that only read send no other
         size = struct.unpack_from("<i", message, 21)[0]
-        document = bson.encode(server.answer(bson.decode(message[21 : 21 + size])))
-        body, kind = struct.pack("<iB", 0, 0) + document, _OP_MSG
+        answer = server.answer(bson.decode(message[21 : 21 + size]))
+        head, kind = struct.pack("<iB", 0, 0), _OP_MSG
+    if answer is None:
+        return None
+    body = head + bson.encode(answer)
     return _HEADER.pack(16 + len(body), 0, request, kind) + body

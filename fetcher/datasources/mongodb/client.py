@@ -86,6 +86,10 @@ class WatchedClient:
         self.look.interrupt()
         self._pools.interrupt()
 
+    def resume(self) -> None:
+        """Let it speak with the server again, to say what is still to be said."""
+        self._pools.resume()
+
 
 def make_client(
     target: Target, address: str, *, auth_source: str, read_preference: str

@@ -168,6 +168,7 @@ def _greeting(watched: WatchedClient, wanted: ReadFrom) -> Callable[[], Hello | 
 
 async def _closed(watched: WatchedClient, before: Callable[[], None] | None) -> None:
     def close() -> None:
+        watched.resume()
         try:
             if before is not None:
                 with pymongo.timeout(CLOSE_SECONDS):

@@ -40,12 +40,15 @@ class KnownPools:
         """For the client, which takes them unseen."""
 
     def interrupt(self) -> None:
-        """Make what its connections wait for fail within half a second, from whatever thread; there
-        are no more of them then."""
+        """Make what its connections wait for fail within half a second, from whatever thread; until
+        :meth:`resume` no others are opened."""
         self._is_interrupted.set()
         for pool in tuple(self._pools):
             for context in tuple(pool.active_contexts):
                 context.cancel()
+
+    def resume(self) -> None:
+        self._is_interrupted.clear()
 
 
 def start(client: Client) -> None:

@@ -5,7 +5,7 @@ others, since pymongo drops the exception and keeps its text.
 """
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from bson.errors import InvalidBSON
@@ -15,6 +15,7 @@ from pymongo.errors import (
     ConnectionFailure,
     ExecutionTimeout,
     NetworkTimeout,
+    NotPrimaryError,
     OperationFailure,
     ProtocolError,
     PyMongoError,
@@ -52,6 +53,7 @@ _STATEMENT_REASONS: Final = {
     11601: "interrupted",
     11602: "interrupted",
     112: "conflict",
+    237: RESET,
     146: "out_of_resources",
     175: SCHEMA_CHANGED,  # a plan killed because its collection or index was dropped
     189: "not_primary",
@@ -61,6 +63,7 @@ _STATEMENT_REASONS: Final = {
     292: "out_of_resources",
     10107: "not_primary",
     13435: "not_primary",
+    13436: "not_primary",
 }
 
 _SIGNS_OF_TLS: Final = ("SSL handshake failed", "(_ssl.c:")
@@ -104,8 +107,8 @@ def statement_failure(stage: Stage, error: Exception, *, table: str | None) -> S
     """What a failed command says by its code, or by having had no answer."""
     if isinstance(error, ExecutionTimeout | NetworkTimeout):
         return SourceFailure(stage, TIMEOUT, table=table)
-    if isinstance(error, OperationFailure):
-        code = error.code or 0
+    code = code_of(error)
+    if code is not None:
         if stage is Stage.QUERY and code in _BAD_QUERY_CODES:
             return SourceFailure(stage, INVALID_FILTER, table=table)
         reason = _STATEMENT_REASONS.get(code, "unknown")
@@ -118,7 +121,20 @@ def statement_failure(stage: Stage, error: Exception, *, table: str | None) -> S
 
 
 def is_forbidden(error: PyMongoError) -> bool:
-    return isinstance(error, OperationFailure) and error.code == 13
+    return code_of(error) == 13
+
+
+def code_of(error: Exception) -> int | None:
+    """The server's code for a failed command; None where no answer came.
+
+    pymongo takes a server that is no primary, or shuts down, for a lost connection.
+    """
+    if isinstance(error, OperationFailure):
+        return error.code or 0
+    if isinstance(error, NotPrimaryError) and isinstance(error.details, Mapping):
+        code = error.details.get("code")
+        return code if isinstance(code, int) else 0
+    return None
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

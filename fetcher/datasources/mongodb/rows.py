@@ -6,9 +6,10 @@ Blocking: it runs in the session's thread.
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
+from bson import Int64
 from pymongo.client_session import ClientSession
 from pymongo.cursor import RawBatchCursor
-from pymongo.errors import OperationFailure, PyMongoError
+from pymongo.errors import PyMongoError
 
 from fetcher.datasources.mongodb.bson_json import CellTooLarge, document_starts
 from fetcher.datasources.mongodb.bson_walk import InvalidText, MalformedBson
@@ -18,6 +19,7 @@ from fetcher.datasources.mongodb.errors import (
     PROTOCOL,
     RESET,
     SNAPSHOT_REFUSED_CODES,
+    code_of,
     statement_failure,
 )
 from fetcher.datasources.mongodb.layout import RowWriter
@@ -59,6 +61,8 @@ class CollectionRows:
         self._starts: Sequence[int] = ()
         self._next = 0
         self._ended = False
+        self._database = database
+        self._open_cursor = 0
         self._cursor: _Cursor = database[query.collection].find_raw_batches(
             query.condition,
             query.projection,
@@ -93,8 +97,16 @@ class CollectionRows:
         return EncodedBatch(self._query.name, self._written(data, starts), len(starts))
 
     def close(self) -> None:
-        """Tell the server that no more is wanted."""
-        self._cursor.close()
+        """Tell the server that no more is wanted.
+
+        A cursor whose call was interrupted is dead for pymongo, and lives on the server.
+        """
+        if self._cursor.alive:
+            self._cursor.close()
+        elif self._open_cursor:
+            self._database.command(
+                {"killCursors": self._query.collection, "cursors": [Int64(self._open_cursor)]}
+            )
 
     def _end(self, number: int) -> int:
         following = number + 1
@@ -104,6 +116,7 @@ class CollectionRows:
         failure: SourceFailure | SnapshotRefused | None = None
         try:
             self._raw = bytes(next(self._cursor))
+            self._open_cursor = self._cursor.cursor_id or 0
             self._starts = document_starts(self._raw)
             self._next = 0
             self._stage = Stage.ROWS
@@ -112,7 +125,8 @@ class CollectionRows:
             self._ended = self._cursor.cursor_id == 0
             if not self._ended:
                 failure = self._failure(RESET)
-        except MalformedBson:
+        except (MalformedBson, LookupError, TypeError, ValueError, AttributeError):
+            # also what pymongo trips over in an answer that is none
             failure = self._failure(PROTOCOL)
         except (PyMongoError, OSError) as error:
             failure = self._refusal(error)
@@ -122,8 +136,7 @@ class CollectionRows:
 
     def _refusal(self, error: Exception) -> SourceFailure | SnapshotRefused:
         is_first = self._stage is Stage.QUERY
-        code = error.code if isinstance(error, OperationFailure) else None
-        if is_first and code in SNAPSHOT_REFUSED_CODES:
+        if is_first and code_of(error) in SNAPSHOT_REFUSED_CODES:
             return SnapshotRefused()
         return statement_failure(self._stage, error, table=self._query.name)
 
