@@ -5,14 +5,22 @@ A database's own part is its :class:`Source`, which speaks with the session that
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import structlog
 import trio
 
-from fetcher.datasources.records import record_of
-from fetcher.datasources.sessions import MAX_SESSIONS, SessionLimits, SessionPlaces
+from fetcher.datasources.idle_sessions import SessionKey
+from fetcher.datasources.records import record_of, version_of
+from fetcher.datasources.session_supply import (
+    OpenableSource,
+    ReusableSource,
+    Session,
+    Sessions,
+    SharedSessions,
+)
+from fetcher.datasources.sessions import MAX_SESSIONS, SessionLimits
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
 from fetcher.datasources.texts import Texts
 from fetcher.domain.connections import Connection
@@ -33,13 +41,6 @@ DISCOVERY_SECONDS: Final = 30.0
 TIMEOUT: Final = "timeout"
 
 
-class Session(Protocol):
-    """A logged-in connection to a database."""
-
-    async def close(self) -> None:
-        """End it, and what it still does on the server. Idempotent, never raises, 2 seconds."""
-
-
 S = TypeVar("S", bound=Session)
 
 
@@ -54,12 +55,8 @@ class TableReader(Protocol):
         ...
 
 
-class Source(Protocol[S]):
+class Source(OpenableSource[S], Protocol[S]):
     """One database as one request reads it. Every method raises SourceFailure."""
-
-    async def open(self) -> S:
-        """A session, ready for use. Cancelled or failed, nothing stays open."""
-        ...
 
     async def ping(self, session: S) -> None:
         """Prove that the server answers."""
@@ -73,8 +70,12 @@ class Source(Protocol[S]):
         ...
 
 
+class NetworkSource(Source[S], ReusableSource[S], Protocol[S]):
+    """A source whose sessions may serve one request after the other."""
+
+
 class TableStream:
-    """The rows of all asked tables, one after the other. Closing it ends the session.
+    """The rows of all asked tables, one after the other.
 
     Of each table in which text was replaced it is logged how often.
     """
@@ -84,10 +85,14 @@ class TableStream:
         session: Session,
         readers: Iterable[TableReader],
         *,
+        on_end: Callable[[], None],
         config_name: str = "",
         texts: Texts | None = None,
     ) -> None:
+        """``on_end`` is told that the last row of the last table has come."""
         self._session = session
+        self._on_end = on_end
+        self._has_ended = False
         self._waiting = deque(readers)
         self._reader: TableReader | None = None
         self._config_name = config_name
@@ -98,6 +103,7 @@ class TableStream:
         while True:
             if self._reader is None:
                 if not self._waiting:
+                    self._end()
                     return None
                 reader = self._waiting.popleft()
                 await reader.start()
@@ -120,65 +126,80 @@ class TableStream:
             )
 
     async def aclose(self) -> None:
-        """End the session, and what it still does on the server."""
+        """Before the last row: end the session, and what it still does on the server."""
         self._waiting.clear()
-        await self._session.close()
+        if not self._has_ended:
+            await self._session.close()
+
+    def _end(self) -> None:
+        if not self._has_ended:
+            self._has_ended = True
+            self._on_end()
 
 
 class SourceConnector(Generic[S]):
-    """One session, opened when it is first needed; for one operation and one task."""
+    """One session, taken when it is first needed; for one operation and one task."""
 
     def __init__(
         self,
         source: Source[S],
-        places: SessionPlaces | None,
+        sessions: Sessions[S],
         *,
+        tests_anew: bool = False,
         discovery_seconds: float = DISCOVERY_SECONDS,
         texts: Texts | None = None,
     ) -> None:
-        """No I/O. Without ``places`` any number of sessions may be open."""
+        """No I/O. With ``tests_anew`` a test proves that one can log in, not that one could."""
         self._texts = texts
         self._source = source
-        self._places = places
+        self._sessions = sessions
+        self._tests_anew = tests_anew
         self._discovery_seconds = discovery_seconds
         self._session: S | None = None
-        self._has_place = False
+        self._is_clean = False
+        """Whether all that was asked of the session has ended well."""
 
     async def test_connection(self) -> None:
-        session = await self._open()
+        session = await self._use(anew=self._tests_anew)
         with trio.move_on_after(PING_SECONDS):
-            return await self._source.ping(session)
+            await self._source.ping(session)
+            self._is_clean = True
+            return
         raise SourceFailure(Stage.SESSION, TIMEOUT)
 
     async def discover_schema(self) -> SchemaSnapshot:
-        session = await self._open()
+        session = await self._use()
         with trio.move_on_after(self._discovery_seconds):
-            return await self._source.discover(session)
+            snapshot = await self._source.discover(session)
+            self._is_clean = True
+            return snapshot
         raise SourceFailure(Stage.SCHEMA, TIMEOUT)
 
     async def open_stream(self, request: StreamRequest) -> TableStream:
-        session = await self._open()
+        session = await self._use()
         readers = await self._source.readers(session, request)
-        return TableStream(session, readers, config_name=request.config_name, texts=self._texts)
+        return TableStream(
+            session,
+            readers,
+            on_end=self._ended_well,
+            config_name=request.config_name,
+            texts=self._texts,
+        )
 
     async def close(self) -> None:
         """Idempotent; never raises."""
         session, self._session = self._session, None
-        try:
-            if session is not None:
-                await session.close()
-        finally:
-            if self._places is not None and self._has_place:
-                self._has_place = False
-                self._places.give_back(self)
+        if session is not None:
+            await self._sessions.give_back(session, is_clean=self._is_clean)
 
-    async def _open(self) -> S:
+    async def _use(self, *, anew: bool = False) -> S:
+        self._is_clean = False
         if self._session is None:
-            if self._places is not None and not self._has_place:
-                await self._places.take(self)
-                self._has_place = True
-            self._session = await self._source.open()
+            self._session = await self._sessions.take(anew=anew)
         return self._session
+
+    def _ended_well(self) -> None:
+        self._is_clean = True
 
 
 class SourceFactory(ABC):
@@ -187,10 +208,8 @@ class SourceFactory(ABC):
     requires_fields: ClassVar[bool] = True
     """Whether an empty list of fields is a mistake: tables have columns."""
 
-    max_sessions: ClassVar[int | None] = MAX_SESSIONS
-    """Of one connection in this process; None: any number."""
-
-    discovery_seconds: float = DISCOVERY_SECONDS
+    max_sessions: ClassVar[int] = MAX_SESSIONS
+    """Of one connection in this process."""
 
     def __init__(
         self, settings: SourceSettings, sessions: SessionLimits, scope: RequestScope
@@ -201,17 +220,17 @@ class SourceFactory(ABC):
 
     def build(self, descriptor: ConnectionDescriptor) -> SourceConnector[Any]:
         record = record_of(descriptor)
-        places = None
-        if self.max_sessions is not None:
-            places = self._sessions.places(record.id, most=self.max_sessions)
         texts = Texts(replaces=record.replaces_invalid_text)
-        return SourceConnector(
-            self._source(record, texts),
-            places,
-            discovery_seconds=self.discovery_seconds,
-            texts=texts,
+        source = self._source(record, texts)
+        sessions = SharedSessions(
+            source,
+            self._sessions.places(record.id, most=self.max_sessions),
+            self._sessions.idle,
+            SessionKey(connection_id=record.id, version=version_of(record, self._settings)),
         )
+        tests_anew = self._scope.requested is None
+        return SourceConnector(source, sessions, tests_anew=tests_anew, texts=texts)
 
     @abstractmethod
-    def _source(self, record: Connection, texts: Texts) -> Source[Any]:
+    def _source(self, record: Connection, texts: Texts) -> NetworkSource[Any]:
         """No I/O: the password is revealed when the source is opened, not before."""

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from fetcher.concurrency import TrioConcurrency
+from fetcher.datasources.idle_sessions import IdleSessions, open_idle_sessions
 from fetcher.datasources.records import ResolvedConnectionStore
 from fetcher.datasources.registry import SourceRegistry, load_connectors
 from fetcher.datasources.row_encoding import OrjsonRowEncoding
@@ -21,10 +22,16 @@ __all__ = ["RequestEngines", "SourceSettings", "open_source_engines"]
 class RequestEngines:
     """Implements :class:`fetcher.ports.SourceEngines`."""
 
-    def __init__(self, settings: SourceSettings, *, spool: Spool | None = None) -> None:
+    def __init__(
+        self,
+        settings: SourceSettings,
+        *,
+        idle: IdleSessions | None = None,
+        spool: Spool | None = None,
+    ) -> None:
         self._settings = settings
         self._spool = spool
-        self._sessions = SessionLimits()
+        self._sessions = SessionLimits(idle)
         self._concurrency = TrioConcurrency()
 
     def engine_for(
@@ -50,6 +57,8 @@ class RequestEngines:
 async def open_source_engines(
     settings: SourceSettings, *, spool: Spool | None = None
 ) -> AsyncIterator[RequestEngines]:
-    """Nothing is opened before a source is used, and each session ends with its operation."""
+    """Nothing is opened before a source is used. A session may wait for the next job of its
+    connection for a minute; when the context is left, all have ended."""
     await trio.to_thread.run_sync(load_connectors)
-    yield RequestEngines(settings, spool=spool)
+    async with open_idle_sessions() as idle:
+        yield RequestEngines(settings, idle=idle, spool=spool)

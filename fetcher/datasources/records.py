@@ -1,7 +1,9 @@
 """The connection's record on its way through the Engine to the connector (spec engine 17.5)."""
 
 import json
+import secrets
 from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Final
 
 from fetcher.compat.plugin_crm import is_crm_source
@@ -22,6 +24,9 @@ PLUGIN_CRM: Final = "PLUGIN_CRM"
 
 RECORD: Final = "fetcher.connection.record"
 """The host attribute that carries the whole record to its connector (spec engine 17.5)."""
+
+_VERSION_KEY: Final = secrets.token_bytes(32)
+"""Of this process: what a version is made of can't be guessed from it."""
 
 
 class ResolvedConnectionStore:
@@ -99,6 +104,30 @@ def target_of(record: Connection, settings: SourceSettings) -> Target:
         metadata=record.metadata,
         judge=None if record.is_internal else settings.judge,
     )
+
+
+def version_of(record: Connection, settings: SourceSettings) -> str:
+    """Differs when anything differs that decides where a session goes, as whom, and how.
+
+    It tells nothing of what it is made of, and is another one in each process.
+    """
+    tls = record.tls
+    parts = [
+        record.type,
+        record.host,
+        record.port,
+        record.database_name,
+        record.username,
+        record.password_encrypted,
+        record.encryption_key_version,
+        None if tls is None else [tls.mode, tls.ca, tls.cert, tls.key],
+        record.metadata,
+        settings.judge is not None,
+    ]
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return blake2b(
+        text.encode(errors="surrogatepass"), key=_VERSION_KEY, digest_size=16
+    ).hexdigest()
 
 
 def _password(record: Connection, settings: SourceSettings) -> str:

@@ -5,6 +5,7 @@ from weakref import WeakValueDictionary
 
 import trio
 
+from fetcher.datasources.idle_sessions import IdleSessions
 from fetcher.domain.ids import ConnectionId
 from fetcher_engine import SourceFailure, Stage
 
@@ -13,10 +14,15 @@ WAIT_SECONDS: Final = 10.0
 
 
 class SessionPlaces:
-    """The places of one connection."""
+    """The places of one connection: who uses a session holds one."""
 
     def __init__(self, most: int = MAX_SESSIONS) -> None:
         self._limiter = trio.CapacityLimiter(most)
+        self.most = most
+
+    @property
+    def taken(self) -> int:
+        return self._limiter.borrowed_tokens
 
     async def take(self, borrower: object) -> None:
         """Wait at most 10 seconds for a place; raise SourceFailure ``too_many_sessions``."""
@@ -30,9 +36,13 @@ class SessionPlaces:
 
 
 class SessionLimits:
-    """The places of every connection in use, over all jobs of the process."""
+    """The places of every connection in use, over all jobs of the process.
 
-    def __init__(self) -> None:
+    ``idle`` keeps sessions for the next job; without it each ends with its operation.
+    """
+
+    def __init__(self, idle: IdleSessions | None = None) -> None:
+        self.idle = idle
         self._places: WeakValueDictionary[ConnectionId, SessionPlaces] = WeakValueDictionary()
 
     def places(self, connection_id: ConnectionId, *, most: int = MAX_SESSIONS) -> SessionPlaces:

@@ -32,6 +32,9 @@ _PHASE_MS: Final = 4500
 _MAX_SOCKETS: Final = 2
 """One reads, the other can stop it."""
 
+SOCKETS_OF_SESSION: Final = _MAX_SOCKETS + 1
+"""pymongo's own look-out has one too."""
+
 
 class FirstLook(ServerHeartbeatListener):
     """What the first heartbeat says."""

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 import pymongo
 import trio
+from pymongo.client_session import ClientSession
 from pymongo.errors import PyMongoError
 
 from fetcher.datasources.addresses import resolve
@@ -30,6 +31,7 @@ from fetcher_engine import SourceFailure, Stage
 
 TOTAL_SECONDS: Final = 10.0
 PHASE_SECONDS: Final = 5.0
+PROOF_SECONDS: Final = 1.5
 CLOSE_SECONDS: Final = 2.0
 
 _THREADS: Final = trio.CapacityLimiter(32)
@@ -48,6 +50,7 @@ class MongoSession:
         self._watched = watched
         self._thread = DriverThread(_THREADS, watched.interrupt)
         self._is_closed = False
+        self._reading: ClientSession | None = None
         self.client = watched.client
         self.hello = hello
         self.last_words: Callable[[], None] | None = None
@@ -58,6 +61,23 @@ class MongoSession:
         """Replica sets and sharded clusters from 5.0 on."""
         is_replicated = "setName" in self.hello or self.hello.get("msg") == "isdbgrid"
         return is_replicated and int(self.hello.get("maxWireVersion", 0)) >= 13
+
+    def start_reading(self) -> ClientSession | None:
+        """The server's own session, with a snapshot where it has that; blocking."""
+        if "logicalSessionTimeoutMinutes" in self.hello:
+            self._reading = self.client.start_session(snapshot=self.offers_snapshots)
+        return self._reading
+
+    def end_reading(self) -> None:
+        """Blocking; all cursors have been read to their ends."""
+        reading, self._reading, self.last_words = self._reading, None, None
+        if reading is not None:
+            reading.end_session()
+
+    def prove(self) -> None:
+        """Blocking: raise unless the server answers at once."""
+        with pymongo.timeout(PROOF_SECONDS):
+            self.client.admin.command("ping")
 
     async def run(self, work: Callable[[], T]) -> T:
         """What ``work`` returns or raises, in a thread. Cancelled, its sockets are given up."""

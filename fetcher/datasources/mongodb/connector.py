@@ -117,6 +117,13 @@ class MongoSource:
             raise SourceFailure(Stage.SESSION, INVALID_SETTING)
         return await open_session(target, auth_source=self._auth_source)
 
+    async def rest(self, session: MongoSession) -> None:
+        """Its cursors have been read to their ends."""
+        await _ask(session, Stage.SESSION, session.end_reading)
+
+    async def resume(self, session: MongoSession) -> None:
+        await _ask(session, Stage.SESSION, session.prove)
+
     async def ping(self, session: MongoSession) -> None:
         await _ask(session, Stage.SESSION, lambda: session.client.admin.command("ping"))
 
@@ -134,7 +141,7 @@ class MongoSource:
             found = await _ask(
                 session, Stage.SCHEMA, lambda: self._layout.readings(database, request)
             )
-            snapshot = await _ask(session, Stage.SESSION, lambda: _snapshot(session))
+            snapshot = await _ask(session, Stage.SESSION, session.start_reading)
             reading = MongoReading(session, snapshot)
             return [
                 CollectionReader(reading, self._opener(database, each, request.max_batch_bytes))
@@ -162,12 +169,6 @@ async def _ask(session: MongoSession, stage: Stage, work: Callable[[], T]) -> T:
     except (PyMongoError, OSError) as error:
         failure = statement_failure(stage, error, table=None)
     raise failure
-
-
-def _snapshot(session: MongoSession) -> ClientSession | None:
-    if "logicalSessionTimeoutMinutes" not in session.hello:
-        return None
-    return session.client.start_session(snapshot=session.offers_snapshots)
 
 
 def auth_source_of(metadata: Mapping[str, Any], *, database: str, is_internal: bool) -> str:

@@ -4,18 +4,22 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fetcher.datasources.connecting import SourceFactory
 from fetcher.datasources.mongodb.bson_json import BsonWriter
+from fetcher.datasources.mongodb.client import SOCKETS_OF_SESSION
 from fetcher.datasources.mongodb.connector import MongoSource, auth_source_of
 from fetcher.datasources.mongodb.layout import Layout, OwnCollections, RowWriter
 from fetcher.datasources.records import target_of
 from fetcher.datasources.texts import Texts
 from fetcher.domain.connections import Connection
 
+MAX_SOCKETS = 100
+"""Of one connection in this process."""
+
 
 class MongodbFactory(SourceFactory):
     """Documents have no columns: an empty list of fields is whole documents."""
 
     requires_fields = False
-    max_sessions = 100
+    max_sessions = MAX_SOCKETS // SOCKETS_OF_SESSION
 
     def _source(self, record: Connection, texts: Texts) -> MongoSource:
         def new_writer() -> RowWriter:

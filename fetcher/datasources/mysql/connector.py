@@ -41,6 +41,15 @@ class MysqlSource:
             lock_seconds=self._settings.lock_seconds,
         )
 
+    async def rest(self, session: Session) -> None:
+        await session.rest()
+
+    async def resume(self, session: Session) -> None:
+        await session.resume(
+            statement_seconds=self._settings.statement_seconds,
+            lock_seconds=self._settings.lock_seconds,
+        )
+
     async def ping(self, session: Session) -> None:
         await session.execute("SELECT 1", Stage.SESSION)
 

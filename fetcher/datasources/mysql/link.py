@@ -22,6 +22,9 @@ from fetcher.datasources.targets import Target
 RECEIVE_BYTES: Final = 64 * 1024
 """Below the size from which the C library maps fresh pages for each allocation."""
 
+_RESET_CONNECTION: Final = 0x1F
+"""A command of the protocol that the driver does not know; servers do from 5.7 and 10.2 on."""
+
 Row = tuple[str | None, ...]
 
 
@@ -90,6 +93,17 @@ class Link:
     def escapes_backslashes(self) -> bool:
         """Whether the server, as it said last, takes a backslash in a text for an escape."""
         return not self._driver.server_status & 0x200  # SERVER_STATUS_NO_BACKSLASH_ESCAPES
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """As the server said last."""
+        return bool(self._driver.server_status & 0x01)  # SERVER_STATUS_IN_TRANS
+
+    def reset(self) -> None:
+        """As after the login: no transaction, and nothing that was set since."""
+        self._driver._execute_command(_RESET_CONNECTION, b"")
+        self._driver._read_ok_packet()
+        self._driver.set_character_set("utf8mb4")
 
     def run(self, statement: str) -> Sequence[Row]:
         """All rows of a short result."""

@@ -116,6 +116,18 @@ class Session:
         self._busy = not answer[2]
         return answer
 
+    async def rest(self) -> None:
+        """Nothing of what was asked of the session is left in it: it may wait for other work."""
+        await self._call(self._opened.link.reset, Stage.SESSION, None)
+        self._busy = False
+        if self._opened.link.is_in_transaction:
+            raise SourceFailure(Stage.SESSION, PROTOCOL)
+
+    async def resume(self, *, statement_seconds: float, lock_seconds: float) -> None:
+        """Prepare a session that waited; this also shows that the server answers."""
+        self._statement_seconds = statement_seconds
+        await self._prepare(statement_seconds, lock_seconds)
+
     async def close(self) -> None:
         """Idempotent; never raises, takes 2 seconds at most."""
         if self._closed:

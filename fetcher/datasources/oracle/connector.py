@@ -41,6 +41,12 @@ class OracleSource:
             self._target(), statement_seconds=self._settings.statement_seconds
         )
 
+    async def rest(self, session: Session) -> None:
+        await session.rest()
+
+    async def resume(self, session: Session) -> None:
+        await session.resume(statement_seconds=self._settings.statement_seconds)
+
     async def ping(self, session: Session) -> None:
         await session.rows(CURRENT_USER, (), Stage.SESSION)
 

@@ -132,6 +132,17 @@ class Session:
             raise outcome
         return outcome
 
+    async def rest(self) -> None:
+        """End the snapshot; a session whose statement was stopped is refused."""
+        if self._is_stopped:
+            raise SourceFailure(Stage.SESSION, TIMEOUT)
+        await self.run(lambda connection: connection.rollback(), Stage.SESSION)
+
+    async def resume(self, *, statement_seconds: float) -> None:
+        """Prepare a session that waited; this also shows that the server answers."""
+        self._statement_seconds = statement_seconds
+        await self.run(self._prepare, Stage.SESSION)
+
     async def close(self) -> None:
         """Log off and close; idempotent, never raises, takes 2 seconds at most.
 

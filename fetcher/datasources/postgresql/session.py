@@ -176,6 +176,19 @@ class Session:
         """The statement as this session's server reads it."""
         return statement.as_bytes(self._connection)
 
+    async def rest(self) -> None:
+        """Nothing of what was asked of the session is left in it: it may wait for other work."""
+        if self.pgconn.transaction_status != pq.TransactionStatus.IDLE:
+            await self.execute(b"ROLLBACK", Stage.SESSION)
+        await self.execute(b"DISCARD ALL", Stage.SESSION)
+        if self.pgconn.transaction_status != pq.TransactionStatus.IDLE:
+            raise SourceFailure(Stage.SESSION, PROTOCOL)
+
+    async def resume(self, *, statement_seconds: float, lock_seconds: float) -> None:
+        """Prepare a session that waited; this also shows that the server answers."""
+        self._statement_seconds = statement_seconds
+        await self._prepare(statement_seconds, lock_seconds)
+
     async def close(self) -> None:
         """End the session, here and on the server; never raises, takes 2 seconds at most.
 

@@ -42,6 +42,15 @@ class SqlServerSource:
             max_cell_bytes=self._settings.max_cell_bytes,
         )
 
+    async def rest(self, session: Session) -> None:
+        await session.rest()
+
+    async def resume(self, session: Session) -> None:
+        await session.resume(
+            statement_seconds=self._settings.statement_seconds,
+            lock_seconds=self._settings.lock_seconds,
+        )
+
     async def ping(self, session: Session) -> None:
         await session.rows(Statement("SELECT 1"), Stage.SESSION)
 

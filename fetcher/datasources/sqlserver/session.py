@@ -10,7 +10,7 @@ import trio
 
 from fetcher.datasources.driver_thread import DriverThread
 from fetcher.datasources.sqlserver.connect import THREADS, connect
-from fetcher.datasources.sqlserver.errors import TIMEOUT
+from fetcher.datasources.sqlserver.errors import PROTOCOL, TIMEOUT
 from fetcher.datasources.sqlserver.link import Link, Statement
 from fetcher.datasources.targets import Target
 from fetcher_engine import SourceFailure, Stage
@@ -36,6 +36,8 @@ _DATABASE: Final = (
     " FROM sys.databases WHERE database_id = DB_ID()"
 )
 _SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL SNAPSHOT; BEGIN TRANSACTION;"
+_ROLLBACK: Final = "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION;"
+_OPEN_TRANSACTIONS: Final = "SELECT @@TRANCOUNT"
 _STATE_ON: Final = 1
 _OPENJSON_LEVEL: Final = 130
 
@@ -76,8 +78,7 @@ class Session:
         prepared = False
         try:
             with trio.move_on_after(SETUP_SECONDS):
-                setup = _SETUP.format(lock=max(1, math.ceil(lock_seconds * 1000)))
-                await session.rows(Statement(setup), Stage.SESSION)
+                await session._prepare(lock_seconds)
                 prepared = True
             if not prepared:
                 raise SourceFailure(Stage.SESSION, TIMEOUT)
@@ -113,6 +114,18 @@ class Session:
         """Blocking work on the link. Cancelled, the server is asked to stop."""
         return await self._thread.run(work)
 
+    async def rest(self) -> None:
+        """End the transaction, and see that it has ended."""
+        await self.rows(Statement(_ROLLBACK), Stage.SESSION)
+        rows = await self.rows(Statement(_OPEN_TRANSACTIONS), Stage.SESSION)
+        if self._stopping_since is not None or rows != [[0]]:
+            raise SourceFailure(Stage.SESSION, PROTOCOL)
+
+    async def resume(self, *, statement_seconds: float, lock_seconds: float) -> None:
+        """Prepare a session that waited; this also shows that the server answers."""
+        self.statement_seconds = statement_seconds
+        await self._prepare(lock_seconds)
+
     async def close(self) -> None:
         """Stop what the server still does, then hang up: 2 seconds, shielded. Idempotent."""
         if self._is_closed:
@@ -127,6 +140,10 @@ class Session:
                 self._killer.cancel()
             self.link.shut()
             self.link.close()
+
+    async def _prepare(self, lock_seconds: float) -> None:
+        setup = _SETUP.format(lock=max(1, math.ceil(lock_seconds * 1000)))
+        await self.rows(Statement(setup), Stage.SESSION)
 
     async def _limited(self, work: Callable[[], T], stage: Stage, *, table: str | None) -> T:
         """The server has no limit of its own for a statement: ours sends attention."""

@@ -93,17 +93,19 @@ def run_sql(address: SqlAddress, *statements: str) -> None:
 
 @asynccontextmanager
 async def engines(
-    *, sqlite_folder: Path | None = None, **settings: Any
+    *, sqlite_folder: Path | None = None, keeps_sessions: bool = True, **settings: Any
 ) -> AsyncIterator[RequestEngines]:
     """Engines that take the stored text for the password."""
-    async with open_source_engines(
-        SourceSettings(
-            reveal=lambda connection: connection.password_encrypted,
-            limits=Limits().merged_over_defaults(),
-            sqlite_folder=sqlite_folder,
-            **settings,
-        )
-    ) as opened:
+    source_settings = SourceSettings(
+        reveal=lambda connection: connection.password_encrypted,
+        limits=Limits().merged_over_defaults(),
+        sqlite_folder=sqlite_folder,
+        **settings,
+    )
+    if not keeps_sessions:
+        yield RequestEngines(source_settings)
+        return
+    async with open_source_engines(source_settings) as opened:
         yield opened
 
 

@@ -57,6 +57,8 @@ def answering(
             return Answer(columns=[Column("int"), Column("int")], rows=[(snapshot, level)])
         if "BEGIN TRANSACTION" in request.text:
             return Answer(transaction=True)
+        if request.text == "SELECT @@TRANCOUNT":
+            return Answer(columns=[Column("int")], rows=[(0,)])
         return next((found for key, found in answers.items() if key in request.text), None)
 
     return answer

@@ -15,6 +15,7 @@ from pymongo.errors import OperationFailure
 from fetcher.datasources.connecting import TableStream
 from fetcher.datasources.engines import RequestEngines
 from fetcher.datasources.mongodb import connector, rows, schema
+from fetcher.datasources.mongodb.connect import MongoSession, open_session
 from fetcher.datasources.mongodb.connector import CollectionReader
 from fetcher.datasources.mongodb.factory import MongodbFactory
 from fetcher.datasources.records import descriptor_of
@@ -472,3 +473,25 @@ async def test_a_collection_that_went_away_is_a_changed_schema(
     with pytest.raises(EngineError) as caught:
         await engine.execute_extraction(plan)
     assert (caught.value.stage, caught.value.reason) == ("schema", "schema changed")
+
+
+# --- sessions -------------------------------------------------------------------------------
+
+
+async def test_the_next_job_reads_in_the_same_session(
+    people: Source, opened: RequestEngines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[MongoSession] = []
+
+    async def counted(*arguments: Any, **keywords: Any) -> MongoSession:
+        made.append(await open_session(*arguments, **keywords))
+        return made[-1]
+
+    monkeypatch.setattr(connector, "open_session", counted)
+    connection = to(people)
+    for _ in range(2):
+        assert len(await rows_of(opened, connection, "people", ["_id"])) == len(PEOPLE)
+    assert len(made) == 1
+    made[0].client.close()
+    assert len(await rows_of(opened, connection, "people", ["_id"])) == len(PEOPLE)
+    assert len(made) == 2, "one that is broken is replaced"

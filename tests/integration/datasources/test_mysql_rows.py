@@ -107,7 +107,7 @@ async def test_a_cut_anywhere_is_never_a_shorter_success(
     database: SqlAddress, share: float
 ) -> None:
     run_sql(database, "CREATE TABLE few AS SELECT * FROM t WHERE id <= 2000")
-    async with engines() as opened:
+    async with engines(keeps_sessions=False) as opened:
         async with through(database) as (connection, link):
             await document(opened, connection, {"few": ["id", "s"]})
             # all connections: the one that planned, and the one that read

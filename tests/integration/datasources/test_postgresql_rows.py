@@ -142,7 +142,7 @@ async def test_connection_cut_amid_the_rows_fails(database: SqlAddress) -> None:
 async def test_a_cut_anywhere_is_never_a_shorter_success(
     database: SqlAddress, share: float
 ) -> None:
-    async with engines() as opened:
+    async with engines(keeps_sessions=False) as opened:
         async with through(database) as (connection, link):
             await document(opened, connection, {"t": ["id", "s"]})
             # two connections: one that planned, one that read

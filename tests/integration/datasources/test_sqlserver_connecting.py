@@ -271,7 +271,10 @@ async def test_statement_that_takes_too_long_is_stopped() -> None:
 
 async def test_connection_cut_anywhere_is_never_a_shorter_success() -> None:
     answer = Answer(columns=[Column("bigint")], rows=[(n,) for n in range(20_000)])
-    async with tds_server(a_server(answer)) as server, engines() as opened:
+    async with (
+        tds_server(a_server(answer)) as server,
+        engines(keeps_sessions=False) as opened,
+    ):
         async with relay("127.0.0.1", server.port) as whole:
             direct = replace(source(server), port=whole.port)
             data = await document(opened, direct, {"orders": ["id"]})

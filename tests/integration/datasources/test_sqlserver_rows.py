@@ -10,7 +10,7 @@ from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EngineError
 from tests.integration.datasources.harness import document, engines, parsed, rows_of
 from tests.integration.datasources.sqlserver import Definition, answering, source
-from tests.servers.tds import Answer, Column, ServerError, TdsServer, tds_server
+from tests.servers.tds import Answer, Column, Request, ServerError, TdsServer, tds_server
 
 ORDERS: Mapping[tuple[str, str], Sequence[Definition]] = {
     ("dbo", "orders"): [("id", "bigint"), ("note", "nvarchar", 200), ("qty", "int")]
@@ -24,6 +24,11 @@ def utf16(text: str) -> bytes:
 
 def orders(answer: Answer, **changed: int) -> TdsServer:
     return TdsServer(answer=answering(ORDERS, {"FROM [dbo].[orders]": answer}, **changed))
+
+
+def the_read_of(server: TdsServer) -> Request:
+    """The last statement that read the table's rows."""
+    return next(each for each in reversed(server.requests) if "FROM [dbo].[orders]" in each.text)
 
 
 # column, its type (spec datasources 10.4), how it travels, its cell, its JSON
@@ -153,7 +158,7 @@ async def test_values_are_bound_never_pasted() -> None:
             where={"note": {"eq": [evil]}, "id": {"gt": [9007199254740993]}},
         )
     assert rows == [{"id": 1, "note": "a"}]
-    request = server.requests[-1]
+    request = the_read_of(server)
     assert request.text == (
         "SELECT [t].[id], CONVERT(varbinary(8000), CONVERT(nvarchar(4000), [t].[note]))"
         " FROM [dbo].[orders] AS [t]"
@@ -170,9 +175,9 @@ async def test_long_list_travels_as_one_parameter() -> None:
         await rows_of(
             opened, source(server), "orders", ["id", "note"], where={"note": {"in": wanted}}
         )
-    assert len(server.requests[-1].values) == 1
-    assert server.requests[-1].declared == "@P1 NVARCHAR(MAX)"
-    assert str(server.requests[-1].values[0]).startswith('["value 0", "value 1", ')
+    assert len(the_read_of(server).values) == 1
+    assert the_read_of(server).declared == "@P1 NVARCHAR(MAX)"
+    assert str(the_read_of(server).values[0]).startswith('["value 0", "value 1", ')
 
 
 async def test_snapshot_is_taken_where_the_database_allows_it() -> None:
@@ -298,3 +303,35 @@ async def test_tables_are_found_by_spelling_then_by_case() -> None:
     assert caught.value.category == "validation"
     (failure,) = caught.value.failures
     assert (failure.table, failure.candidates) == ("USERS", ("Users", "users"))
+
+
+async def test_the_next_job_reads_in_the_same_session() -> None:
+    answer = Answer(columns=ORDER_COLUMNS, rows=[(1, utf16("a"))])
+    async with tds_server(orders(answer, snapshot=1)) as server, engines() as opened:
+        connection = source(server)
+        for _ in range(2):
+            rows = await rows_of(opened, connection, "orders", ["id", "note"])
+            assert rows == [{"id": 1, "note": "a"}]
+        assert len(server.logins) == 1
+        texts = [request.text for request in server.requests]
+    assert sum("SET XACT_ABORT ON" in text for text in texts) == sum(
+        "ROLLBACK" in text for text in texts
+    )
+    last = [n for n, text in enumerate(texts) if "ROLLBACK" in text][-1]
+    assert last > max(n for n, text in enumerate(texts) if "BEGIN TRANSACTION" in text)
+
+
+async def test_a_session_that_stays_in_a_transaction_is_not_taken_up() -> None:
+    answer = Answer(columns=ORDER_COLUMNS, rows=[(1, utf16("a"))])
+    inner = orders(answer).answer
+
+    def stubborn(request: Request) -> Answer | None:
+        if request.text == "SELECT @@TRANCOUNT":
+            return Answer(columns=[Column("int")], rows=[(1,)])
+        return inner(request)
+
+    async with tds_server(TdsServer(answer=stubborn)) as server, engines() as opened:
+        connection = source(server)
+        await rows_of(opened, connection, "orders", ["id", "note"])
+        await rows_of(opened, connection, "orders", ["id", "note"])
+        assert len(server.logins) == 4, "one to plan, one to read, for each"

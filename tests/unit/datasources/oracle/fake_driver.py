@@ -20,11 +20,10 @@ from fetcher.datasources.oracle.line import SOCKETS
 from fetcher.datasources.oracle.names import TableNames
 from fetcher.datasources.oracle.rendering import ValueRenderer
 from fetcher.datasources.oracle.session import Session
-from fetcher.datasources.sessions import SessionLimits
+from fetcher.datasources.session_supply import OwnSessions
 from fetcher.datasources.source_settings import ReadSettings
 from fetcher.datasources.targets import Target
 from fetcher.datasources.texts import Texts
-from fetcher.domain.ids import new_connection_id
 from fetcher.domain.jobs import JobOptions
 
 ADDRESS = "192.0.2.7"
@@ -264,4 +263,4 @@ def a_connector(
         renderer=ValueRenderer(options or JobOptions(), texts),
         settings=ReadSettings(**settings),
     )
-    return SourceConnector(source, SessionLimits().places(new_connection_id()))
+    return SourceConnector(source, OwnSessions(source))

@@ -1,0 +1,60 @@
+"""What of a record decides which sessions serve it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fetcher.datasources.host_guard import HostGuard
+from fetcher.datasources.records import version_of
+from fetcher.datasources.source_settings import SourceSettings
+from fetcher.domain.connections import TlsSettings
+from tests.integration.datasources.harness import a_connection
+
+SETTINGS = SourceSettings(reveal=lambda record: record.password_encrypted)
+RECORD = a_connection(
+    host="db.example.com", port=5432, database="shop", user="app", password="canary-secret"
+)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"host": "db2.example.com"},
+        {"port": 5433},
+        {"database_name": "shop2"},
+        {"username": "app2"},
+        {"password_encrypted": "other"},
+        {"encryption_key_version": "2"},
+        {"encryption_key_version": ""},
+        {"tls": TlsSettings(mode="require")},
+        {"tls": TlsSettings(mode="verify-full", ca="PEM")},
+        {"metadata": {"serviceName": "ORDERS"}},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_whatever_decides_where_and_as_whom_makes_another_version(changed: dict[str, Any]) -> None:
+    assert version_of(replace(RECORD, **changed), SETTINGS) != version_of(RECORD, SETTINGS)
+
+
+@pytest.mark.parametrize("part", ["ca", "cert", "key"])
+def test_each_text_of_tls_makes_another_version(part: str) -> None:
+    tls = TlsSettings(mode="verify-full", ca="a", cert="b", key="c")
+    one, other = replace(RECORD, tls=tls), replace(RECORD, tls=replace(tls, **{part: "x"}))
+    assert version_of(one, SETTINGS) != version_of(other, SETTINGS)
+
+
+def test_the_host_guard_makes_another_version() -> None:
+    guarded = replace(SETTINGS, judge=HostGuard().judge)
+    assert version_of(RECORD, guarded) != version_of(RECORD, SETTINGS)
+
+
+def test_a_renamed_connection_is_the_same_for_its_sessions() -> None:
+    renamed = replace(RECORD, config_name="renamed", product_name="other", schema="s")
+    assert version_of(renamed, SETTINGS) == version_of(RECORD, SETTINGS)
+
+
+def test_a_version_tells_nothing_of_the_record() -> None:
+    version = version_of(RECORD, SETTINGS)
+    assert len(version) == 32
+    assert set(version) <= set("0123456789abcdef")
