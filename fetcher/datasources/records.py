@@ -122,6 +122,7 @@ def version_of(record: Connection, settings: SourceSettings) -> str:
         record.encryption_key_version,
         None if tls is None else [tls.mode, tls.ca, tls.cert, tls.key],
         record.metadata,
+        record.is_internal,
         settings.judge is not None,
     ]
     text = json.dumps(parts, sort_keys=True, default=str)

@@ -40,6 +40,9 @@ _THREADS: Final = trio.CapacityLimiter(32)
 _CLOSERS: Final = trio.CapacityLimiter(8)
 """What ends a session must not wait for the reads of others."""
 
+_ROLES: Final = ("isWritablePrimary", "secondary", "setName", "msg")
+"""A preferred member was chosen by these."""
+
 T = TypeVar("T")
 
 
@@ -75,9 +78,11 @@ class MongoSession:
             reading.end_session()
 
     def prove(self) -> None:
-        """Blocking: raise unless the server answers at once."""
+        """Blocking: raise unless the server answers at once, and is what it was in its set."""
         with pymongo.timeout(PROOF_SECONDS):
-            self.client.admin.command("ping")
+            now = self.client.admin.command("hello")
+        if any(now.get(role) != self.hello.get(role) for role in _ROLES):
+            raise SourceFailure(Stage.SESSION, NO_SUITABLE_MEMBER)
 
     async def run(self, work: Callable[[], T]) -> T:
         """What ``work`` returns or raises, in a thread. Cancelled, its sockets are given up."""

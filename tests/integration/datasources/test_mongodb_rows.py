@@ -492,6 +492,9 @@ async def test_the_next_job_reads_in_the_same_session(
     for _ in range(2):
         assert len(await rows_of(opened, connection, "people", ["_id"])) == len(PEOPLE)
     assert len(made) == 1
-    made[0].client.close()
+    made[0].hello = {**made[0].hello, "isWritablePrimary": "no more"}
     assert len(await rows_of(opened, connection, "people", ["_id"])) == len(PEOPLE)
-    assert len(made) == 2, "one that is broken is replaced"
+    assert len(made) == 2, "one whose server changed its role is replaced"
+    made[1].client.close()
+    assert len(await rows_of(opened, connection, "people", ["_id"])) == len(PEOPLE)
+    assert len(made) == 3, "one that is broken is replaced"

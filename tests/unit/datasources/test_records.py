@@ -8,7 +8,7 @@ import pytest
 from fetcher.datasources.host_guard import HostGuard
 from fetcher.datasources.records import version_of
 from fetcher.datasources.source_settings import SourceSettings
-from fetcher.domain.connections import TlsSettings
+from fetcher.domain.connections import Origin, TlsSettings
 from tests.integration.datasources.harness import a_connection
 
 SETTINGS = SourceSettings(reveal=lambda record: record.password_encrypted)
@@ -30,6 +30,7 @@ RECORD = a_connection(
         {"tls": TlsSettings(mode="require")},
         {"tls": TlsSettings(mode="verify-full", ca="PEM")},
         {"metadata": {"serviceName": "ORDERS"}},
+        {"origin": Origin.INTERNAL},
     ],
     ids=lambda changed: next(iter(changed)),
 )
