@@ -51,7 +51,7 @@ def _postgresql() -> Families:
         return None if found is None or name.endswith("[]") else found.oid
 
     def of(name: str) -> object:
-        if name.endswith("[]") or name == "domain over an array":
+        if name.endswith("[]") or name in ("domain over an array", "int2vector", "oidvector"):
             return kinds.ARRAY
         if name.startswith("domain over"):
             return _BASE_TYPE
@@ -65,6 +65,7 @@ def _postgresql() -> Families:
         words={
             kinds.INTEGER: _INTEGER,
             kinds.BIGINT: _INTEGER,
+            kinds.OID: _INTEGER,
             kinds.COUNTER: _INTEGER,
             kinds.BOOLEAN: "`true` or `false`",
             kinds.NUMERIC: f"{_EXACT}; NaN and infinities as strings",

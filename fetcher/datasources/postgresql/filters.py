@@ -209,6 +209,7 @@ def _cast(text: str, column_type: ColumnType) -> sql.Composable:
 
 _CONVERTERS: Final[Mapping[Kind, Callable[[ColumnType, JsonScalar], object]]] = {
     Kind.INTEGER: _integer,
+    Kind.OID: _integer,
     Kind.BIGINT: _integer,
     Kind.NUMERIC: _numeric,
     Kind.REAL: _float,

@@ -21,6 +21,8 @@ class Kind(Enum):
 
     INTEGER = auto()
     BIGINT = auto()
+    OID = auto()
+    """An integer that ``to_json`` takes for a text."""
     COUNTER = auto()
     """``xid`` and ``cid``: integers without an order."""
     BOOLEAN = auto()
@@ -64,7 +66,7 @@ _KINDS: Final = {
     21: Kind.INTEGER,
     23: Kind.INTEGER,
     25: Kind.TEXT,
-    26: Kind.INTEGER,  # oid
+    26: Kind.OID,
     28: Kind.COUNTER,
     29: Kind.COUNTER,
     114: Kind.JSON,
@@ -160,6 +162,7 @@ class Renderer:
             kind: sql.SQL(template)
             for kind, template in {
                 Kind.INTEGER: _DIGITS,
+                Kind.OID: _DIGITS,
                 Kind.COUNTER: _DIGITS,
                 Kind.BIGINT: _SAFE_BIGINT if self._bigint_text else _DIGITS,
                 Kind.BOOLEAN: _BOOLEAN,

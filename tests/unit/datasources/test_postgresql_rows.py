@@ -1,0 +1,43 @@
+"""What becomes of rows that a server sent without looking at their text."""
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from fetcher.datasources.postgresql.query import TableQuery
+from fetcher.datasources.postgresql.rows import CopyReader
+from fetcher.datasources.postgresql.session import Session
+from fetcher.datasources.texts import Texts
+from fetcher_engine import SourceFailure
+
+ROWS = [b'{"id":1,"a":"h\xc3\xa9","b":"x"}', b'{"id":2,"a":"y","b":"\xe9\xf3\\""}']
+
+
+def a_reader(texts: Texts, codec: str = "utf-8") -> CopyReader:
+    session = cast("Session", SimpleNamespace(codec=codec))
+    query = TableQuery(name="t", fields=("id", "a", "b"), copy=b"", suspect=None)
+    return CopyReader(session, query, max_batch_bytes=1024, texts=texts)
+
+
+def test_damaged_text_of_a_utf8_database_names_its_column() -> None:
+    """Where both sides say UTF-8 the server converts nothing, and so checks nothing."""
+    with pytest.raises(SourceFailure) as caught:
+        a_reader(Texts())._joined(ROWS)
+    failure = caught.value
+    assert (failure.reason, failure.table, failure.column) == ("invalid_text", "t", "b")
+
+
+def test_damaged_text_is_replaced_where_wanted() -> None:
+    texts = Texts(replaces=True)
+    assert a_reader(texts)._joined(ROWS).decode() == (
+        '{"id":1,"a":"h\u00e9","b":"x"},{"id":2,"a":"y","b":"\ufffd\ufffd\\""}'
+    )
+    assert texts.take_replaced() == 2
+
+
+def test_text_in_the_databases_encoding_becomes_utf8() -> None:
+    texts = Texts(replaces=True)
+    row = b'{"a":"\x80\xe9\x81"}'
+    assert a_reader(texts, "cp1252")._joined([row]).decode() == '{"a":"\u20ac\u00e9\ufffd"}'
+    assert texts.take_replaced() == 1
