@@ -23,6 +23,9 @@ from fetcher_engine import EncodedBatch, SchemaSnapshot, SourceFailure, Stage, S
 
 NO_PROGRESS_SECONDS: Final = 60.0
 
+_WRITERS: Final = trio.CapacityLimiter(2)
+"""Threads that turn documents into JSON: each that runs holds the process's other threads up."""
+
 _NOT_IN_NAMES: Final = frozenset(' ./\\"$\0')
 """No database of MongoDB has these in its name."""
 
@@ -45,7 +48,7 @@ class MongoReading:
         """Ask for the first documents; raise SourceFailure."""
         rows = self._rows = make(self._snapshot)
         try:
-            await self._run(rows.start, rows)
+            await self._run(rows.fetch, rows)
         except SnapshotRefused:
             is_refused = True
         else:
@@ -58,7 +61,9 @@ class MongoReading:
         return await self.start(make)
 
     async def next_batch(self, rows: CollectionRows) -> EncodedBatch | None:
-        batch = await self._run(rows.next_batch, rows)
+        while rows.waits_for_server:
+            await self._run(rows.fetch, rows)
+        batch = await trio.to_thread.run_sync(rows.next_batch, limiter=_WRITERS)
         if batch is None:
             self._rows = None
         return batch

@@ -76,16 +76,18 @@ class CollectionRows:
         """Whether rows have come yet."""
         return self._stage
 
-    def start(self) -> None:
-        """Ask for the first rows. Raise SourceFailure, SnapshotRefused."""
-        self._fetch()
+    @property
+    def waits_for_server(self) -> bool:
+        """Whether all that has come is written, and more is to come."""
+        return self._next >= len(self._starts) and not self._ended
 
     def next_batch(self) -> EncodedBatch | None:
-        """Rows; None only where the server has said that there are no more."""
-        while self._next >= len(self._starts):
-            if self._ended:
-                return None
-            self._fetch()
+        """Write some of what has come; None where nothing is left. It does not wait for the server.
+
+        Raise SourceFailure.
+        """
+        if self._next >= len(self._starts):
+            return None
         first = self._next
         at = self._starts[first]
         while self._next < len(self._starts) and (
@@ -112,7 +114,8 @@ class CollectionRows:
         following = number + 1
         return self._starts[following] if following < len(self._starts) else len(self._raw)
 
-    def _fetch(self) -> None:
+    def fetch(self) -> None:
+        """Wait for more from the server. Raise SourceFailure; SnapshotRefused the first time."""
         failure: SourceFailure | SnapshotRefused | None = None
         try:
             self._raw = bytes(next(self._cursor))

@@ -219,13 +219,13 @@ async def test_a_cursor_that_somebody_kills_fails_the_job(
 ) -> None:
     """On the server: by whoever may kill the cursors of others."""
     monkeypatch.setattr(rows, "_SERVER_BATCH_DOCUMENTS", 200)
-    started = rows.CollectionRows.start
+    started = rows.CollectionRows.fetch
 
     def start_and_lose(self: rows.CollectionRows) -> None:
         started(self)
         many.command({"killCursors": "t", "cursors": [Int64(self._cursor.cursor_id or 0)]})
 
-    monkeypatch.setattr(rows.CollectionRows, "start", start_and_lose)
+    monkeypatch.setattr(rows.CollectionRows, "fetch", start_and_lose)
     host, port = place_of(many)
     source = a_source(port, host=host, database=many.name)
     assert await outcome(opened, source) == ("rows", "reset")
@@ -237,14 +237,14 @@ async def test_case_12_the_cursor_of_a_cancelled_job_is_gone_on_the_server(
     monkeypatch.setattr(rows, "_SERVER_BATCH_DOCUMENTS", 200)
     cursors: list[Int64] = []
     scope = trio.CancelScope()
-    started = rows.CollectionRows.start
+    started = rows.CollectionRows.fetch
 
     def start_and_cancel(self: rows.CollectionRows) -> None:
         started(self)
         cursors.append(Int64(self._cursor.cursor_id or 0))
         trio.from_thread.run_sync(scope.cancel)
 
-    monkeypatch.setattr(rows.CollectionRows, "start", start_and_cancel)
+    monkeypatch.setattr(rows.CollectionRows, "fetch", start_and_cancel)
     host, port = place_of(many)
     with trio.fail_after(6), scope:
         await document(opened, a_source(port, host=host, database=many.name), {"t": ["n"]})

@@ -12,7 +12,7 @@ from fetcher.datasources.mongodb.query import CollectionQuery
 from fetcher.datasources.mongodb.rows import CollectionRows, SnapshotRefused
 from fetcher.datasources.mongodb.schema import Source
 from fetcher.domain.jobs import JobOptions
-from fetcher_engine import SourceFailure
+from fetcher_engine import EncodedBatch, SourceFailure
 
 
 class ACursor:
@@ -56,15 +56,22 @@ def some_rows(cursor: ACursor, *, chunk_bytes: int = 1 << 20) -> CollectionRows:
     )
 
 
+def next_batch(rows: CollectionRows) -> EncodedBatch | None:
+    """As the connector does it, in one thread."""
+    while rows.waits_for_server:
+        rows.fetch()
+    return rows.next_batch()
+
+
 def documents(first: int, count: int) -> bytes:
     return b"".join(bson.encode({"_id": number}) for number in range(first, first + count))
 
 
 def test_batches_are_cut_by_bytes_and_nothing_is_lost() -> None:
     rows = some_rows(ACursor(documents(0, 10), documents(10, 1)), chunk_bytes=60)
-    rows.start()
+    rows.fetch()
     sizes, texts = [], []
-    while (batch := rows.next_batch()) is not None:
+    while (batch := next_batch(rows)) is not None:
         sizes.append(batch.row_count)
         texts.append(batch.data)
     assert sizes == [4, 4, 2, 1]  # 14 bytes each
@@ -73,16 +80,16 @@ def test_batches_are_cut_by_bytes_and_nothing_is_lost() -> None:
 
 def test_no_rows() -> None:
     rows = some_rows(ACursor())
-    rows.start()
-    assert rows.next_batch() is None
+    rows.fetch()
+    assert next_batch(rows) is None
 
 
 def test_a_cursor_that_was_given_up_is_no_end() -> None:
     rows = some_rows(ACursor(documents(0, 3), cursor_id=7))
-    rows.start()
-    assert rows.next_batch() is not None
+    rows.fetch()
+    assert next_batch(rows) is not None
     with pytest.raises(SourceFailure) as caught:
-        rows.next_batch()
+        next_batch(rows)
     assert (caught.value.stage, caught.value.reason) == ("rows", "reset")
 
 
@@ -99,10 +106,10 @@ def test_a_cursor_that_was_given_up_is_no_end() -> None:
 )
 def test_an_error_in_mid_read_is_a_failure(error: Exception, stage: str, reason: str) -> None:
     rows = some_rows(ACursor(documents(0, 3), error, cursor_id=7))
-    rows.start()
-    assert rows.next_batch() is not None
+    rows.fetch()
+    assert next_batch(rows) is not None
     with pytest.raises(SourceFailure) as caught:
-        rows.next_batch()
+        next_batch(rows)
     failure = caught.value
     assert (failure.stage, failure.reason, failure.table) == (stage, reason, "t")
     assert "secret" not in repr((failure, failure.__cause__, failure.__context__))
@@ -110,25 +117,25 @@ def test_an_error_in_mid_read_is_a_failure(error: Exception, stage: str, reason:
 
 def test_before_the_first_row_a_refusal_is_the_querys() -> None:
     with pytest.raises(SourceFailure) as caught:
-        some_rows(ACursor(OperationFailure("x", 51091))).start()
+        some_rows(ACursor(OperationFailure("x", 51091))).fetch()
     assert (caught.value.stage, caught.value.reason) == ("query", "invalid_filter")
     with pytest.raises(SnapshotRefused):
-        some_rows(ACursor(OperationFailure("x", 246))).start()
+        some_rows(ACursor(OperationFailure("x", 246))).fetch()
 
 
 @pytest.mark.parametrize("broken", [b"\x05\0\0", documents(0, 2)[:-1]])
 def test_a_batch_that_is_no_bson(broken: bytes) -> None:
     with pytest.raises(SourceFailure) as caught:
-        some_rows(ACursor(broken)).start()
+        some_rows(ACursor(broken)).fetch()
     assert caught.value.reason == "protocol"
 
 
 def test_invalid_text_names_table_and_field() -> None:
     bad = bson.encode({"_id": 1, "note": "abcd"}).replace(b"abcd", b"ab\xf3d")
     rows = some_rows(ACursor(documents(0, 3) + bad))
-    rows.start()
+    rows.fetch()
     with pytest.raises(SourceFailure) as caught:
-        rows.next_batch()
+        next_batch(rows)
     failure = caught.value
     assert (failure.reason, failure.table, failure.column) == ("invalid_text", "t", "note")
     assert "abcd" not in repr(failure.__context__)
