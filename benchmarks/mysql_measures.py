@@ -1,7 +1,7 @@
 """One measurement in a process of its own: ``python -m benchmarks.mysql_measures NAME``.
 
-Prints one JSON object: rows, seconds, CPU seconds of this process, peak memory and what it was
-before the work began.
+Prints one JSON object: rows, seconds, CPU seconds of this process, how late its loop was at worst,
+peak memory and what it was before the work began.
 """
 
 import hashlib
@@ -13,7 +13,6 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +35,8 @@ from fetcher_engine import EncodedBatch, ExtractionRequest, Limits, StreamReques
 
 TENANT: Final = TenantContext.new("default")
 KEY: Final = bytes(range(32))
+HEARTBEAT_SECONDS: Final = 0.005
+IDLE_SECONDS: Final = 3.0
 LIMIT_BYTES: Final = 2 * 1024**3
 
 
@@ -112,6 +113,12 @@ async def measure_schema() -> int:
         return len((await engine.discover_schema(TENANT, "src")).tables)
 
 
+async def measure_idle() -> int:
+    """How late the loop of a process is that only waits, beside the other work of the machine."""
+    await trio.sleep(IDLE_SECONDS)
+    return 0
+
+
 async def measure_usual() -> int:
     """How such a thing is usually written: rows as dictionaries, one text, one ciphertext."""
     return await trio.to_thread.run_sync(_usual)
@@ -135,20 +142,40 @@ MEASURES: Final[dict[str, Callable[[], Awaitable[int]]]] = {
     "connector": measure_connector,
     "sealed_to_folder": measure_folder,
     "schema": measure_schema,
+    "idle": measure_idle,
     "usual": measure_usual,
 }
+
+
+async def with_heartbeat(measure: Callable[[], Awaitable[int]]) -> tuple[int, float]:
+    """The rows, and how late the process's loop was at worst, in milliseconds."""
+    latest = 0.0
+
+    async def beat() -> None:
+        nonlocal latest
+        while True:
+            due = trio.current_time() + HEARTBEAT_SECONDS
+            await trio.sleep_until(due)
+            latest = max(latest, trio.current_time() - due)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(beat)
+        rows = await measure()
+        nursery.cancel_scope.cancel()
+    return rows, latest * 1000
 
 
 def main(name: str) -> None:
     before = _peak_mib()
     cpu = time.process_time()
     started = time.perf_counter()
-    rows = trio.run(partial(MEASURES[name]))
+    rows, latest = trio.run(with_heartbeat, MEASURES[name])
     seconds = time.perf_counter() - started
     found = {
         "rows": rows,
         "seconds": round(seconds, 3),
         "cpu_seconds": round(time.process_time() - cpu, 2),
+        "loop_late_ms": round(latest, 1),
         "peak_mib": _peak_mib(),
         "peak_before_mib": before,
     }
