@@ -12,6 +12,7 @@ from fetcher.datasources.registry import SourceRegistry, load_connectors
 from fetcher.datasources.row_encoding import OrjsonRowEncoding
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
+from fetcher.datasources.tls_warnings import TlsWarnings
 from fetcher.domain.connections import Connection
 from fetcher.domain.jobs import Filters, JobOptions, MappedFields
 from fetcher_engine import Engine, Spool
@@ -32,6 +33,7 @@ class RequestEngines:
         self._settings = settings
         self._spool = spool
         self._sessions = SessionLimits(idle)
+        self._tls_warnings = TlsWarnings(sqlserver_trusts_all=settings.sqlserver_trusts_all)
         self._concurrency = TrioConcurrency()
 
     def engine_for(
@@ -42,6 +44,8 @@ class RequestEngines:
         filters: Filters | None = None,
     ) -> Engine:
         """No I/O. ``requested`` decides which tables discovery reads."""
+        for connection in connections:
+            self._tls_warnings.look_at(connection)
         scope = RequestScope(options=options, requested=requested, filters=filters or {})
         return Engine(
             SourceRegistry(self._settings, self._sessions, scope),

@@ -7,10 +7,10 @@ from fetcher.datasources.records import target_of
 from fetcher.datasources.sqlserver.connector import SqlServerSource
 from fetcher.datasources.sqlserver.names import TableNames
 from fetcher.datasources.sqlserver.rendering import Renderer
-from fetcher.datasources.sqlserver.tls import TRUSTS_ALL
 from fetcher.datasources.targets import Target
 from fetcher.datasources.texts import Texts
 from fetcher.domain.connections import Connection
+from fetcher.domain.tls_modes import TRUSTS_SERVER
 
 
 class SqlServerFactory(SourceFactory):
@@ -31,4 +31,4 @@ class SqlServerFactory(SourceFactory):
         target = target_of(record, self._settings)
         if not self._settings.sqlserver_trusts_all:
             return target
-        return replace(target, metadata={**target.metadata, TRUSTS_ALL: True})
+        return replace(target, metadata={**target.metadata, TRUSTS_SERVER: True})

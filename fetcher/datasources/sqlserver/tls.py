@@ -7,6 +7,7 @@ from typing import Final
 
 from fetcher.datasources.pem import pem_text
 from fetcher.datasources.targets import Target
+from fetcher.domain.tls_modes import TRUSTS_SERVER
 from fetcher_engine import SourceFailure, Stage
 
 
@@ -30,9 +31,6 @@ class TlsPlan:
 
 STRICT_UNSUPPORTED: Final = "strict_unsupported"
 
-TRUSTS_ALL: Final = "trustServerCertificate"
-"""In a connection's metadata: without a CA, ``true`` verifies nothing."""
-
 
 def tls_plan(target: Target) -> TlsPlan:
     """Raise SourceFailure: a CA that is none, an unknown mode, or ``strict``.
@@ -49,7 +47,7 @@ def tls_plan(target: Target) -> TlsPlan:
     if mode != "true":
         raise SourceFailure(Stage.TLS, "tls")
     ca = target.tls.ca if target.tls is not None else ""
-    trusts_all = target.metadata.get(TRUSTS_ALL) in ("true", True)
+    trusts_all = target.metadata.get(TRUSTS_SERVER) in ("true", True)
     if trusts_all and not ca:
         return TlsPlan(Encryption.ON, _unverified())
     return TlsPlan(Encryption.ON, _verified(ca))
