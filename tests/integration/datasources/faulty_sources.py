@@ -26,6 +26,7 @@ from fetcher.datasources.sqlserver import connect as sqlserver_connect
 from fetcher.datasources.sqlserver import rows as sqlserver_rows
 from fetcher.datasources.sqlserver import session as sqlserver_session
 from fetcher.domain.connections import Connection, SourceType
+from fetcher.domain.ids import new_connection_id
 from tests.integration.datasources import mariadb
 from tests.integration.datasources.harness import (
     a_connection,
@@ -173,7 +174,8 @@ def mongodb_rows_in(uri: str, name: str) -> Connection:
 
 
 def through(connection: Connection, port: int) -> Connection:
-    return replace(connection, host="127.0.0.1", port=port)
+    """By way of that port, and no session that came by another one."""
+    return replace(connection, id=new_connection_id(), host="127.0.0.1", port=port)
 
 
 KINDS: dict[str, Kind] = {
