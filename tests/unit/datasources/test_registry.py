@@ -396,16 +396,34 @@ async def test_the_tenant_is_that_of_each_call() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("connection", "packages", "driver"),
+    [
+        (a_connection(), ("postgresql",), "psycopg"),
+        (a_connection(SourceType.MONGODB), ("mongodb",), "pymongo"),
+        # row of datasources 19.11: an adapter that cannot query collections (FET-0055)
+        (
+            replace(a_connection(SourceType.MONGODB), config_name="plugin_crm"),
+            ("mongodb", "plugin_crm"),
+            "pymongo",
+        ),
+    ],
+)
 async def test_type_whose_driver_is_not_installed_says_so(
     monkeypatch: pytest.MonkeyPatch,
+    connection: Connection,
+    packages: tuple[str, ...],
+    driver: str,
 ) -> None:
-    for module in [name for name in sys.modules if "datasources.postgresql" in name]:
+    mine = tuple(f"fetcher.datasources.{package}" for package in packages)
+    for module in [name for name in sys.modules if name.startswith((*mine, f"{driver}."))]:
         monkeypatch.delitem(sys.modules, module)
-    monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.setitem(sys.modules, driver, None)
     load_connectors()
-    factory = a_registry().connector(SourceType.POSTGRESQL)
+    descriptor = descriptor_of(connection)
+    factory = a_registry().connector(descriptor.type)
     assert factory is not None
-    connector = factory.build(descriptor_of(a_connection()))
+    connector = factory.build(descriptor)
     request = StreamRequest(config_name="src", tables={})
     for ask in (
         connector.test_connection,
@@ -416,6 +434,23 @@ async def test_type_whose_driver_is_not_installed_says_so(
             await ask()
         assert (caught.value.stage, caught.value.reason) == (Stage.SESSION, "driver_missing")
     await connector.close()
+
+
+@pytest.mark.parametrize(
+    ("config_name", "source_type", "expected"),
+    [
+        ("plugin_crm", SourceType.MONGODB, "PLUGIN_CRM"),
+        ("plugin_crm", SourceType.POSTGRESQL, "POSTGRESQL"),
+        ("Plugin_CRM", SourceType.MONGODB, "MONGODB"),
+        ("my_plugin_crm", SourceType.MONGODB, "MONGODB"),
+    ],
+)
+def test_plugin_crm_is_known_by_name_and_type(
+    config_name: str, source_type: SourceType, expected: str
+) -> None:
+    connection = replace(a_connection(source_type), config_name=config_name)
+    assert descriptor_of(connection).type == expected
+    assert a_registry().connector(expected) is not None
 
 
 def test_same_type_has_the_same_factory() -> None:
