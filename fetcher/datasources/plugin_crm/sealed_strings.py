@@ -4,6 +4,7 @@ What a document holds otherwise is copied as it is, byte by byte: no value is de
 again, so none can change on the way.
 """
 
+import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
@@ -12,6 +13,9 @@ from fetcher.datasources.mongodb.scalars import INT32
 
 Replace: TypeAlias = Callable[[str, bytes], bytes]
 """From a path and the string that lies there, which is not empty, to what it becomes."""
+
+_PACK: Final = INT32.pack
+_UNPACK: Final = INT32.unpack_from
 
 _STRING: Final = 0x02
 _DOCUMENT: Final = 0x03
@@ -76,49 +80,52 @@ def _replaced(data: bytes, start: int, tree: PathTree, replace: Replace) -> byte
         raise MalformedBson
     pieces: list[bytes] = []
     copied = at = start + 4
-    leaves, below = tree.leaves, tree.below
+    leaves, below, find = tree.leaves, tree.below, data.index
     while at < last:
         kind = data[at]
-        stop = data.index(0, at + 1, last)
+        stop = find(0, at + 1, last)
         name = data[at + 1 : stop]
-        value, at = stop + 1, _end_of(data, kind, stop + 1, last)
+        value = stop + 1
+        at = _end_of(data, kind, value, last)
         new: bytes | None = None
-        if kind == _STRING and name in leaves:
-            new = _string(data[value + 4 : at - 1], leaves[name], replace)
+        if kind == _STRING:
+            if name in leaves:
+                new = _string(data[value + 4 : at - 1], leaves[name], replace)
         elif kind == _DOCUMENT and name in below:
             new = _replaced(data, value, below[name], replace)
         if new is not None:
             pieces += (data[copied:value], new)
             copied = at
-    if at != last:
-        raise MalformedBson
     if not pieces:
         return None
     body = b"".join((*pieces, data[copied : last + 1]))
-    return INT32.pack(len(body) + 4) + body
+    return _PACK(len(body) + 4) + body
 
 
 def _string(text: bytes, path: str, replace: Replace) -> bytes | None:
     if not text:
         return None
     new = replace(path, text)
-    return b"%b%b\0" % (INT32.pack(len(new) + 1), new)
+    return _PACK(len(new) + 1) + new + b"\0"
 
 
 def _end_of(data: bytes, kind: int, at: int, last: int) -> int:
-    """Where a value ends that begins at ``at``."""
-    if kind in _FIXED:
-        end = at + _FIXED[kind]
+    """Where a value ends that begins at ``at``: at the latest where its document does."""
+    size = _FIXED.get(kind)
+    if size is not None:
+        end = at + size
     elif kind == _REGEX:
         end = data.index(0, data.index(0, at, last) + 1, last) + 1
     else:
         end = at + _BEFORE_CONTENT[kind] + _size(data, at)
-    if not at <= end <= last:
-        raise MalformedBson
-    return end
+    if at <= end <= last:
+        return end
+    raise MalformedBson
 
 
 def _size(data: bytes, at: int) -> int:
-    if at + 4 > len(data):
-        raise MalformedBson
-    return int(INT32.unpack_from(data, at)[0])
+    try:
+        return int(_UNPACK(data, at)[0])
+    except struct.error:
+        pass
+    raise MalformedBson
