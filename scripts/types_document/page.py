@@ -41,7 +41,10 @@ _TITLES: Final = {
     ),
     "mysql": (
         "MySQL and MariaDB",
-        "Whether a column is text or binary is decided by its charset. The session's zone is UTC.",
+        "Whether a column is text or binary is decided by its charset. The session's zone is UTC.\n"
+        "Bytes that a charset leaves undefined, for which the server would show `?`, are invalid"
+        " text;\nin `cp1256`, `dec8`, `geostd8`, `greek`, `hebrew`, `hp8` and `swe7` they are not"
+        " replaced, and\nalways fail the job.",
     ),
     "sqlserver": (
         "SQL Server",

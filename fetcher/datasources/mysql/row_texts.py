@@ -29,7 +29,8 @@ _ESCAPES: Final = [
 
 _BROKEN_BEGINS: Final = re.compile(b'(?:":|' + FENCE + b")" + BROKEN)
 _BROKEN_CELL: Final = re.compile(
-    rb'("(?:[^"\\]|\\.)*"):(' + FENCE + b"?)" + BROKEN + rb"([0-9A-F]*)", re.DOTALL
+    rb'("(?:[^"\\]|\\.)*"):(' + FENCE + b"?)" + BROKEN + rb"(?:([a-z0-9-]+):)?([0-9A-F]*)",
+    re.DOTALL,
 )
 """In a string of a JSON column the quote before the colon would be escaped."""
 
@@ -79,12 +80,13 @@ class RowTexts:
     def _mended(self, cell: re.Match[bytes]) -> bytes:
         """A member whose text the server could not write as JSON."""
         column = str(json.loads(cell[1]))
-        content = bytes.fromhex(cell[3].decode("ascii"))
-        if is_valid(content):
+        codec = (cell[3] or b"utf-8").decode("ascii")
+        content = bytes.fromhex(cell[4].decode("ascii"))
+        if codec == "utf-8" and is_valid(content):
             raise self._failure(CELL_TOO_LARGE, column)
-        if not self._texts.replaces:
+        if codec == "-" or not self._texts.replaces:
             raise self._failure(INVALID_TEXT, column)
-        text = encode_text(self._texts.decoded(content)).encode()
+        text = encode_text(self._texts.decoded(content, codec)).encode()
         return b"%b:%b%b" % (cell[1], cell[2], text)
 
     def _check_markers(self, rows: Sequence[bytes]) -> None:

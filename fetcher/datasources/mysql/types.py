@@ -12,6 +12,7 @@ from enum import Enum, auto
 from typing import Final
 
 from fetcher.datasources.filter_values import INT64
+from fetcher.datasources.mysql.charsets import LOSSY, is_lost
 from fetcher.datasources.texts import Texts
 from fetcher.domain.jobs import JobOptions
 
@@ -54,6 +55,8 @@ class ColumnType:
     is_native_json: bool = False
     is_padded: bool = False
     """Its text begins with zeros: ``zerofill``, and the year ``0000``."""
+    lossy_charset: str = ""
+    """Its charset, where that is one of :data:`LOSSY`."""
 
 
 _KINDS: Final = {
@@ -124,6 +127,7 @@ def column_type(
         is_sensitive=collation.endswith(("_bin", "_cs")),
         is_native_json=kind is Kind.JSON and not is_mariadb,
         is_padded="zerofill" in declared.lower() or data_type == "year",
+        lossy_charset=charset if kind is Kind.TEXT and charset in LOSSY else "",
     )
 
 
@@ -151,7 +155,10 @@ def text_literal(text: str) -> str:
 
 
 BROKEN: Final = b"\x01"
-"""Begins a cell that is the hexadecimal digits of what is no text, or too large as one."""
+"""Begins a cell that is the hexadecimal digits of what is no text, or too large as one.
+
+Before them a codec and a colon, where the bytes are not meant to be UTF-8; ``-`` is none.
+"""
 
 _NULL: Final = bytes_literal(b"null")
 _QUOTE: Final = bytes_literal(b'"')
@@ -246,6 +253,11 @@ class Renderer:
         return f"IF({column} IS NULL, {_NULL}, {self._value(column, of)})"
 
     def _value(self, column: str, of: ColumnType) -> str:
+        if of.lossy_charset:
+            text = _utf8(column, is_plain=False)
+            codec = BROKEN + f"{LOSSY[of.lossy_charset] or '-'}:".encode()
+            digits = f"CONCAT({bytes_literal(codec)}, HEX({column}))"
+            return f"IF({is_lost(column, text, of.lossy_charset)}, {digits}, {_string(text)})"
         text = _utf8(column, is_plain=of.is_plain and of.kind is not Kind.NAMED)
         if of.kind in (Kind.TEXT, Kind.NAMED):
             return _string(text)

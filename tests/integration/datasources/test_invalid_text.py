@@ -18,6 +18,7 @@ from bson.raw_bson import RawBSONDocument
 from psycopg import sql
 from pymongo.errors import OperationFailure
 
+from fetcher.datasources.mysql.charsets import LOSSY
 from fetcher.datasources.postgresql.session import CODECS
 from fetcher.domain.connections import Connection, SourceType
 from fetcher_engine import EngineError
@@ -31,8 +32,8 @@ from tests.integration.datasources.harness import (
     run_sql,
 )
 from tests.integration.datasources.mariadb import connection_to as connection_to_mariadb
+from tests.integration.datasources.mariadb import own_database, running_server
 from tests.integration.datasources.mariadb import run_sql as run_mariadb_sql
-from tests.integration.datasources.mariadb import running_server
 from tests.integration.datasources.sqlserver import answering, source
 from tests.servers.addresses import SqlAddress
 from tests.servers.tds import Answer, Column, TdsServer, tds_server
@@ -187,6 +188,59 @@ async def test_mariadb_with_a_damaged_table(damaged: Connection) -> None:
         {"id": 2, "fine": "h\u00e9llo", "broken": 'A\ufffdbroken"'},
     ]
     assert logged == told(1)
+
+
+@pytest.fixture
+def in_charset(mariadb: SqlAddress) -> Iterator[Callable[[str], Connection]]:
+    """Tables with a row for each byte of a charset: the server takes them all."""
+    with own_database(mariadb) as address:
+
+        def fill(charset: str) -> Connection:
+            rows = ", ".join(f"({number}, X'3F{number:02x}')" for number in range(1, 256))
+            run_mariadb_sql(
+                address,
+                f"CREATE OR REPLACE TABLE t (id int, a varchar(9) CHARACTER SET {charset})",
+                f"INSERT INTO t VALUES {rows}",
+            )
+            return connection_to_mariadb(address)
+
+        yield fill
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("charset", [name for name, codec in LOSSY.items() if codec])
+async def test_mariadb_in_a_charset_that_leaves_bytes_undefined(
+    charset: str, in_charset: Callable[[str], Connection]
+) -> None:
+    """The server itself would write a question mark."""
+    connection = in_charset(charset)
+    assert await failure_of(connection) == ("src", "rows", "invalid_text", "t", "a")
+    rows, logged = await replaced(connection)
+    expected = [bytes([0x3F, number]).decode(LOSSY[charset], "replace") for number in range(1, 256)]
+    assert [row["a"] for row in rows] == expected
+    assert logged == told("".join(expected).count("\ufffd"))
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("charset", [name for name, codec in LOSSY.items() if not codec])
+async def test_mariadb_in_a_charset_that_nobody_else_reads(
+    charset: str, in_charset: Callable[[str], Connection]
+) -> None:
+    for connection in (in_charset(charset), replacing(in_charset(charset))):
+        assert await failure_of(connection) == ("src", "rows", "invalid_text", "t", "a")
+
+
+@pytest.mark.integration
+async def test_mariadb_shows_question_marks_that_are_meant(mariadb: SqlAddress) -> None:
+    with own_database(mariadb) as address:
+        run_mariadb_sql(
+            address,
+            "CREATE TABLE t (a varchar(9) CHARACTER SET cp1251, b text CHARACTER SET ascii)",
+            "INSERT INTO t VALUES ('\u0434\u0430?', 'really?'), (NULL, '')",
+        )
+        async with engines() as opened:
+            data = await document(opened, connection_to_mariadb(address), {"t": ["*"]})
+    assert parsed(data)["t"] == [{"a": "\u0434\u0430?", "b": "really?"}, {"a": None, "b": ""}]
 
 
 async def test_sqlite(tmp_path: Path) -> None:
