@@ -23,8 +23,9 @@ from fetcher_engine import EncodedBatch, SchemaSnapshot, SourceFailure, Stage, S
 
 NO_PROGRESS_SECONDS: Final = 60.0
 
-_WRITERS: Final = trio.CapacityLimiter(2)
-"""Threads that turn documents into JSON: each that runs holds the process's other threads up."""
+_WRITERS: Final = trio.CapacityLimiter(1)
+"""The thread that turns documents into JSON. Two would be no faster, since they hold the same lock,
+and would keep the event loop from it for twice as long."""
 
 _NOT_IN_NAMES: Final = frozenset(' ./\\"$\0')
 """No database of MongoDB has these in its name."""

@@ -25,8 +25,9 @@ from bson import (
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fetcher.datasources.mongodb.bson_decoded import BsonDecoder
 from fetcher.datasources.mongodb.bson_json import BsonWriter, CellTooLarge, document_starts
-from fetcher.datasources.mongodb.bson_walk import InvalidText, MalformedBson
+from fetcher.datasources.mongodb.bson_walk import BsonWalker, InvalidText, MalformedBson
 from fetcher.domain.jobs import JobOptions
 from tests.unit.datasources.mongodb.golden import GOLDEN
 from tests.unit.datasources.mongodb.reference import reference
@@ -224,6 +225,43 @@ _ALIKE = st.lists(
 @given(_DOCUMENTS | _ALIKE)
 def test_the_writer_equals_the_plain_reference(documents: list[dict[str, Any]]) -> None:
     assert written(*map(encoded, documents)) == list(map(reference, documents))
+
+
+@given(st.dictionaries(_NAMES, _VALUES, min_size=1, max_size=6), st.data())
+def test_decoding_says_what_the_walker_says_or_nothing(
+    document: dict[str, Any], data: st.DataObject
+) -> None:
+    """Also of bytes that no server sends: a decoder must not take what the walker refuses."""
+    options = data.draw(
+        st.sampled_from([JobOptions(), JobOptions(bigint="string", decimals="number")])
+    )
+    raw = bytearray(encoded(document))
+    if data.draw(st.booleans()):
+        raw[data.draw(st.integers(4, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    walker = BsonWalker(options)
+    decoded = BsonDecoder(walker).rows(bytes(raw))
+    if decoded is not None:
+        assert decoded == walker.document(bytes(raw))
+
+
+def test_what_decoding_would_change_is_left_to_the_walker() -> None:
+    decoder = BsonDecoder(BsonWalker(JobOptions()))
+    for value in (Regex("^a", "i"), DBRef("c", 1), Code("f()", {"x": 1}), {"$id": 1, "$ref": "c"}):
+        assert decoder.rows(encoded({"v": value})) is None
+        assert decoder.rows(encoded({"v": [{"w": value}]})) is None
+
+
+def test_a_collection_without_shapes_gives_them_up_and_stays_exact() -> None:
+    writer = BsonWriter(JobOptions(), max_cell_bytes=1 << 24)
+    for chunk in range(5):
+        documents: list[dict[str, Any]] = [
+            {"_id": n, f"k{chunk}_{n}": 1.0, "a": {"z": n, "b": [{"y": n, "x": Int64(n)}]}}
+            for n in range(60)
+        ]
+        data = b"".join(map(encoded, documents))
+        found = apart(",".join(writer.rows(data, document_starts(data))))
+        assert found == list(map(reference, documents))
+    assert writer._shapeless == 3
 
 
 def test_what_the_reference_cannot_have() -> None:
