@@ -5,7 +5,7 @@ MariaDB. Base tables, and views where the operator wants
 them; no sequences and no system-versioned tables (spec datasources 6.3).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -85,17 +85,8 @@ class Catalogue:
                 else:
                     shown = tuple(sorted(shown_table(table.name) for table in meant))
                     ambiguous.append(AmbiguousTable(name, shown))
-        return prepared_snapshot(
-            SchemaSnapshot(
-                config_name,
-                tuple(_snapshot(name, table) for name, table in named.items()),
-                ignores_case=True,
-                ambiguous=tuple(ambiguous),
-            ),
-            config_name=config_name,
-            source=SourceNames(MYSQL),
-            filter_system=True,
-            normalize=False,
+        return await trio.to_thread.run_sync(
+            _schema, config_name, named, tuple(ambiguous), limiter=_PARSERS
         )
 
     async def tables(self, wanted: Iterable[str]) -> dict[str, Table]:
@@ -163,6 +154,23 @@ def _assembled(results: Sequence[Sequence[Row]]) -> dict[str, Table]:
         for name, found in by_table.items()
         if found
     }
+
+
+def _schema(
+    config_name: str, tables: Mapping[str, Table], ambiguous: tuple[AmbiguousTable, ...]
+) -> SchemaSnapshot:
+    return prepared_snapshot(
+        SchemaSnapshot(
+            config_name,
+            tuple(_snapshot(name, table) for name, table in tables.items()),
+            ignores_case=True,
+            ambiguous=ambiguous,
+        ),
+        config_name=config_name,
+        source=SourceNames(MYSQL),
+        filter_system=True,
+        normalize=False,
+    )
 
 
 def _snapshot(name: str, table: Table) -> TableSnapshot:
