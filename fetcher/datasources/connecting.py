@@ -21,6 +21,7 @@ from fetcher.datasources.session_supply import (
     SharedSessions,
 )
 from fetcher.datasources.sessions import MAX_SESSIONS, SessionLimits
+from fetcher.datasources.snapshots import SnapshotRefused
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
 from fetcher.datasources.texts import Texts
 from fetcher.domain.connections import Connection
@@ -66,7 +67,10 @@ class Source(OpenableSource[S], Protocol[S]):
         ...
 
     async def readers(self, session: S, request: StreamRequest) -> Iterable[TableReader]:
-        """Begin the snapshot and look the tables up in it; one reader a table, in their order."""
+        """Begin the snapshot and look the tables up in it; one reader a table, in their order.
+
+        Raise SnapshotRefused where the server has none; called again, go on without it.
+        """
         ...
 
 
@@ -148,9 +152,14 @@ class SourceConnector(Generic[S]):
         tests_anew: bool = False,
         discovery_seconds: float = DISCOVERY_SECONDS,
         texts: Texts | None = None,
+        on_refusal: Callable[[], None] = lambda: None,
     ) -> None:
-        """No I/O. With ``tests_anew`` a test proves that one can log in, not that one could."""
+        """No I/O. With ``tests_anew`` a test proves that one can log in, not that one could.
+
+        ``on_refusal`` is told of a read that has no snapshot.
+        """
         self._texts = texts
+        self._on_refusal = on_refusal
         self._source = source
         self._sessions = sessions
         self._tests_anew = tests_anew
@@ -177,7 +186,13 @@ class SourceConnector(Generic[S]):
 
     async def open_stream(self, request: StreamRequest) -> TableStream:
         session = await self._use()
-        readers = await self._source.readers(session, request)
+        readers = await self._readers_in_snapshot(session, request)
+        if readers is None:
+            self._on_refusal()
+            # a proxy may have hung up, and what is left of the attempt is not known
+            await self.close()
+            session = await self._use(anew=True)
+            readers = await self._source.readers(session, request)
         return TableStream(
             session,
             readers,
@@ -191,6 +206,15 @@ class SourceConnector(Generic[S]):
         session, self._session = self._session, None
         if session is not None:
             await self._sessions.give_back(session, is_clean=self._is_clean)
+
+    async def _readers_in_snapshot(
+        self, session: S, request: StreamRequest
+    ) -> Iterable[TableReader] | None:
+        """None: the server refuses a snapshot; the source will not ask for one again."""
+        try:
+            return await self._source.readers(session, request)
+        except SnapshotRefused:
+            return None
 
     async def _use(self, *, anew: bool = False) -> S:
         self._is_clean = False
@@ -229,7 +253,13 @@ class SourceFactory(ABC):
             SessionKey(connection_id=record.id, version=version_of(record, self._settings)),
         )
         tests_anew = self._scope.requested is None
-        return SourceConnector(source, sessions, tests_anew=tests_anew, texts=texts)
+        return SourceConnector(
+            source,
+            sessions,
+            tests_anew=tests_anew,
+            texts=texts,
+            on_refusal=lambda: self._sessions.refusals.tell(record.id, record.config_name),
+        )
 
     @abstractmethod
     def _source(self, record: Connection, texts: Texts) -> NetworkSource[Any]:

@@ -6,6 +6,7 @@ from weakref import WeakValueDictionary
 import trio
 
 from fetcher.datasources.idle_sessions import IdleSessions
+from fetcher.datasources.snapshots import SnapshotRefusals
 from fetcher.domain.ids import ConnectionId
 from fetcher_engine import SourceFailure, Stage
 
@@ -43,6 +44,7 @@ class SessionLimits:
 
     def __init__(self, idle: IdleSessions | None = None) -> None:
         self.idle = idle
+        self.refusals = SnapshotRefusals()
         self._places: WeakValueDictionary[ConnectionId, SessionPlaces] = WeakValueDictionary()
 
     def places(self, connection_id: ConnectionId, *, most: int = MAX_SESSIONS) -> SessionPlaces:

@@ -7,6 +7,7 @@ from fetcher.datasources.mysql.rows import RowReader
 from fetcher.datasources.mysql.schema import Catalogue
 from fetcher.datasources.mysql.session import Session
 from fetcher.datasources.mysql.types import Renderer
+from fetcher.datasources.snapshots import SnapshotRefused
 from fetcher.datasources.source_settings import ReadSettings
 from fetcher.datasources.targets import Target
 from fetcher_engine import SchemaSnapshot, Stage, StreamRequest
@@ -33,6 +34,7 @@ class MysqlSource:
         self._requested = requested
         self._renderer = renderer
         self._settings = settings
+        self._has_snapshots = True
 
     async def open(self) -> Session:
         return await Session.open(
@@ -62,7 +64,10 @@ class MysqlSource:
 
         A table that changes its form afterwards is refused by the server: the snapshot is older.
         """
-        await session.begin_snapshot()
+        if self._has_snapshots:
+            self._has_snapshots = await session.begin_snapshot()
+            if not self._has_snapshots:
+                raise SnapshotRefused
         found = await self._catalogue(session).tables(request.tables)
         queries = [
             table_query(

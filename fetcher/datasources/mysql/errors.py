@@ -100,6 +100,10 @@ _NO_SUCH_COMPARISON: Final = frozenset({1210, 1267, 1270, 1271, 3988, 4078})
 """Types or collations that cannot be compared."""
 
 
+SNAPSHOT_REFUSED_CODES: Final = frozenset({1064, 1148, 1235})
+"""Not understood, not allowed (by a proxy's rule), not supported."""
+
+
 def connect_failure(stage: Stage, error: Exception) -> SourceFailure:
     """Why a login failed; ``stage`` is how far it had come."""
     # what was read after the handshake, as of TLS 1.3 the refusal of a certificate, is but lost

@@ -13,7 +13,13 @@ from typing import Final, TypeVar
 import trio
 
 from fetcher.datasources.mysql.connect import Opened, connect
-from fetcher.datasources.mysql.errors import PROTOCOL, TIMEOUT, statement_failure
+from fetcher.datasources.mysql.errors import (
+    PROTOCOL,
+    SNAPSHOT_REFUSED_CODES,
+    TIMEOUT,
+    code_of,
+    statement_failure,
+)
 from fetcher.datasources.mysql.link import Link, Row
 from fetcher.datasources.targets import Target
 from fetcher_engine import SourceFailure, Stage
@@ -75,9 +81,12 @@ class Session:
                 await session.close()
         return session
 
-    async def begin_snapshot(self) -> None:
+    async def begin_snapshot(self) -> bool:
+        """Read from here on as of one moment. False: the server says that it begins none."""
         for statement in _TRANSACTION:
-            await self.execute(statement, Stage.SESSION)
+            if not await self._begins(statement):
+                return False
+        return True
 
     async def execute(
         self, statement: str, stage: Stage, *, table: str | None = None
@@ -165,6 +174,24 @@ class Session:
         if not self._opened.link.escapes_backslashes:
             # our LIKE conditions hold one
             raise SourceFailure(Stage.SESSION, PROTOCOL)
+
+    async def _begins(self, statement: str) -> bool:
+        """Whether a step to the snapshot is taken; False only for the server's own refusal."""
+
+        def attempt() -> bool:
+            try:
+                self._opened.link.run(statement)
+            except Exception as error:
+                if code_of(error) in SNAPSHOT_REFUSED_CODES:
+                    return False
+                raise
+            return True
+
+        with trio.move_on_after(self._statement_seconds + SETUP_SECONDS):
+            is_taken = await self._call(attempt, Stage.SESSION, None)
+            self._busy = False
+            return is_taken
+        raise SourceFailure(Stage.SESSION, TIMEOUT)
 
     async def _call(
         self, work: Callable[[], T], stage: Stage, table: str | None, filtered: bool = False

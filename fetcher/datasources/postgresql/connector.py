@@ -1,7 +1,6 @@
 """PostgreSQL as a source of the Engine: one session, one read-only snapshot over all its tables."""
 
 from collections.abc import Callable
-from typing import Final
 
 from psycopg import sql
 
@@ -12,11 +11,10 @@ from fetcher.datasources.postgresql.rows import CopyReader
 from fetcher.datasources.postgresql.schema import Catalogue
 from fetcher.datasources.postgresql.session import Session
 from fetcher.datasources.postgresql.types import Renderer
+from fetcher.datasources.snapshots import SnapshotRefused
 from fetcher.datasources.source_settings import ReadSettings
 from fetcher.datasources.targets import Target
 from fetcher_engine import ColumnSnapshot, SchemaSnapshot, SourceFailure, Stage, StreamRequest
-
-_SNAPSHOT: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
 class PostgresqlSource:
@@ -37,6 +35,7 @@ class PostgresqlSource:
         self._names = names
         self._renderer = renderer
         self._settings = settings
+        self._has_snapshots = True
 
     async def open(self) -> Session:
         return await Session.open(
@@ -63,7 +62,12 @@ class PostgresqlSource:
 
     async def readers(self, session: Session, request: StreamRequest) -> list[CopyReader]:
         """Begin the snapshot, look the tables up in it, and learn the types of their columns."""
-        await session.execute(sql.SQL(_SNAPSHOT), Stage.SESSION)
+        if self._has_snapshots:
+            self._has_snapshots = await session.begin_snapshot()
+            if not self._has_snapshots:
+                raise SnapshotRefused
+        else:
+            await session.check_settings()
         found = await self._catalogue(session).tables(request.tables)
         readers = []
         for name, fields in request.tables.items():

@@ -77,6 +77,10 @@ _CHANGED_STATES: Final = frozenset({"42P01", "3F000", "42703"})
 """Undefined table, schema and column."""
 
 
+SNAPSHOT_REFUSED_STATES: Final = frozenset({"0A000", "42601", "08P01"})
+"""Not supported, not understood, and how PgBouncer forbids transactions in its statement mode."""
+
+
 def connect_failure(stage: Stage, message: bytes) -> SourceFailure:
     """What libpq's text about failed attempts says; ``message`` holds the server's codes."""
     codes = codes_in(message)

@@ -15,6 +15,7 @@ from fetcher.datasources.postgresql.connect import connect
 from fetcher.datasources.postgresql.errors import (
     PROTOCOL,
     RESET,
+    SNAPSHOT_REFUSED_STATES,
     TIMEOUT,
     state_of,
     statement_failure,
@@ -22,6 +23,7 @@ from fetcher.datasources.postgresql.errors import (
 from fetcher.datasources.targets import Target
 from fetcher_engine import SourceFailure, Stage
 
+UTF_8: Final = "utf-8"
 CANCEL_SECONDS: Final = 2.0
 SETUP_SECONDS: Final = 5.0
 OLDEST_VERSION: Final = 110_000
@@ -76,6 +78,15 @@ CODECS: Final = {
 """Encodings of databases that hold what cannot be converted to UTF-8, by the codecs that read them
 as the server does."""
 
+_SNAPSHOT: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+_SETTINGS: Final = """SELECT current_setting('TimeZone') = 'UTC'
+ AND current_setting('DateStyle') = 'ISO, MDY'
+ AND current_setting('IntervalStyle') = 'postgres'
+ AND current_setting('extra_float_digits') = '3'
+ AND current_setting('search_path') = ''"""
+"""What decides how values are written and names are read."""
+
 _OK: Final = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
 
 
@@ -89,7 +100,8 @@ class Session:
         self._statement_seconds = statement_seconds
         self.pgconn = connection.pgconn
         self.server_encoding = ""
-        self.codec = "utf-8"
+        self._last_state: str | None = None
+        self.codec = UTF_8
         """What texts of results are written in."""
 
     @classmethod
@@ -123,11 +135,31 @@ class Session:
             raise SourceFailure(stage, TIMEOUT, table=table)
         return result
 
+    async def begin_snapshot(self) -> bool:
+        """Read from here on as of one moment. False: the server says that it begins none; the
+        session is of no use any more."""
+        self._last_state = None
+        try:
+            await self.execute(_SNAPSHOT, Stage.SESSION)
+        except SourceFailure:
+            if not self._was_refused():
+                raise
+            return False
+        return True
+
+    async def check_settings(self) -> None:
+        """Fail where a later statement does not meet what was set before: one that is read would
+        come in whatever form somebody else set."""
+        result = await self.execute(sql.SQL(_SETTINGS), Stage.SESSION)
+        if result.get_value(0, 0) != b"t":
+            raise SourceFailure(Stage.SESSION, "settings_lost")
+
     async def result(self, stage: Stage, *, table: str | None = None) -> pq.abc.PGresult:
         """Wait for the statement's result, or for the start of a COPY."""
         last: pq.abc.PGresult | None = None
         while (found := await self._next_result(stage, table)) is not None:
             last = found
+            self._last_state = state_of(found)
             if found.status == pq.ExecStatus.COPY_OUT:
                 return found
         if last is None:
@@ -218,6 +250,11 @@ class Session:
         encoding = self.pgconn.parameter_status(b"client_encoding")
         if strings != b"on" or encoding != b"UTF8":
             raise SourceFailure(Stage.SESSION, PROTOCOL)
+        self.codec = UTF_8
+
+    def _was_refused(self) -> bool:
+        """Whether the server itself said so, before it hung up perhaps."""
+        return self._last_state in SNAPSHOT_REFUSED_STATES
 
     async def _send(self, statement: bytes, stage: Stage, table: str | None) -> None:
         try:

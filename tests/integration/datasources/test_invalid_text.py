@@ -21,8 +21,10 @@ from pymongo.errors import OperationFailure
 from fetcher.datasources.mysql.charsets import LOSSY
 from fetcher.datasources.postgresql.session import CODECS
 from fetcher.domain.connections import Connection, SourceType
+from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EngineError
 from tests.integration.datasources.harness import (
+    TENANT,
     a_connection,
     connection_to,
     document,
@@ -138,6 +140,26 @@ async def test_postgresql_with_a_byte_that_its_encoding_leaves_undefined(
     assert (source_name, stage, reason, table) == ("src", "rows", "invalid_text", "t")
     assert rows == [{"fine": "\u20ac\u00e9", "broken": "a\ufffd"}]
     assert logged == told(1)
+
+
+@pytest.mark.integration
+async def test_what_comes_next_in_the_same_session_is_read_in_utf8_again(
+    postgres: SqlAddress,
+) -> None:
+    with database_in(postgres, "WIN1252") as address:
+        run_sql(
+            address,
+            "CREATE TABLE t (a text)",
+            "INSERT INTO t VALUES (convert_from('\\x6181', 'WIN1252'))",
+            'CREATE TABLE "t\u00e9" (a text)',
+        )
+        connection = replacing(connection_to(address))
+        async with engines() as opened:
+            data = await document(opened, connection, {"t": ["a"]})
+            engine = opened.engine_for([connection], JobOptions())
+            schema = await engine.discover_schema(TENANT, "src")
+    assert parsed(data) == {"t": [{"a": "a\ufffd"}]}
+    assert sorted(table.name for table in schema.tables) == ["t", "t\u00e9"]
 
 
 @pytest.mark.integration

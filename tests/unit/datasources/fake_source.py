@@ -8,6 +8,7 @@ from fetcher.datasources.connecting import SourceConnector
 from fetcher.datasources.idle_sessions import IdleSessions, SessionKey
 from fetcher.datasources.session_supply import SharedSessions
 from fetcher.datasources.sessions import SessionLimits, SessionPlaces
+from fetcher.datasources.snapshots import SnapshotRefused
 from fetcher.domain.ids import new_connection_id
 from fetcher_engine import EncodedBatch, SchemaSnapshot, SourceFailure, Stage, StreamRequest
 
@@ -56,6 +57,8 @@ class FakeSource:
         self.steps: list[str] = []
         self.sessions: list[FakeSession] = []
         self._batches = batches
+        self.refusals = 0
+        """How often a snapshot is still to be refused."""
 
     async def step(self, name: str) -> None:
         self.steps.append(name)
@@ -90,6 +93,9 @@ class FakeSource:
     async def readers(self, session: FakeSession, request: StreamRequest) -> list[FakeReader]:
         assert not session.ends
         await self.step("readers")
+        if self.refusals:
+            self.refusals -= 1
+            raise SnapshotRefused
         return [
             FakeReader(self, table, batches)
             for table, batches in zip(request.tables, self._batches, strict=True)

@@ -189,3 +189,28 @@ async def test_a_request_without_tables_ends_at_once() -> None:
     assert await stream.next_batch() is None
     await connector.close()
     assert source.sessions[0].ends == 1
+
+
+async def test_after_a_refused_snapshot_a_new_session_reads_without_one() -> None:
+    source, places = FakeSource(), some_places()
+    source.refusals = 1
+    told: list[str] = []
+    connector = SourceConnector(
+        source, shared(source, places), on_refusal=lambda: told.append("refused")
+    )
+    await everything(connector)
+    assert told == ["refused"]
+    assert source.steps[:6] == ["open", "ping", "discover", "readers", "open", "readers"]
+    assert [session.ends for session in source.sessions] == [1, 1]
+    assert places.taken == 0
+
+
+async def test_a_second_refusal_is_a_failure() -> None:
+    source, places = FakeSource(), some_places()
+    source.refusals = 2
+    with pytest.raises(SourceFailure) as caught:
+        await everything(SourceConnector(source, shared(source, places)))
+    assert (caught.value.stage, caught.value.reason) == (Stage.SESSION, "snapshot_refused")
+    assert caught.value.__context__ is None
+    assert [session.ends for session in source.sessions] == [1, 1]
+    assert places.taken == 0
