@@ -19,6 +19,8 @@ class Layout:
     types: Mapping[str, str]
     literal: Callable[[str, object], str]
     quote: str = '""'
+    is_upper: bool = False
+    """Names are spelled so: as Oracle spells what nobody quoted."""
     end: str = ""
 
     def create(self, table: str = TABLE) -> str:
@@ -35,7 +37,8 @@ class Layout:
         return ", ".join("NULL" if v is None else self.literal(name, v) for name, v in values)
 
     def _quoted(self, name: str) -> str:
-        return f"{self.quote[0]}{name}{self.quote[1]}"
+        spelled = name.upper() if self.is_upper else name
+        return f"{self.quote[0]}{spelled}{self.quote[1]}"
 
 
 def _text(value: str, prefix: str = "") -> str:
@@ -211,6 +214,7 @@ ORACLE: Final = Layout(
         "raw": "RAW(20)",
     },
     literal=_oracle,
+    is_upper=True,
 )
 
 
