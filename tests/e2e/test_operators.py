@@ -21,7 +21,7 @@ from tests.operators.cases import CASES, spelled
 from tests.operators.fake_sqlserver import served_rows
 from tests.operators.injection import ATTEMPTS, IDENTIFIERS
 from tests.operators.refusals import BAD_REQUESTS, BAD_VALUES
-from tests.operators.rows import ROWS
+from tests.operators.rows import COLUMNS, ROWS
 from tests.operators.statements import STATEMENTS
 from tests.servers.addresses import SqlAddress
 
@@ -216,3 +216,35 @@ def test_values_and_names_inject_nothing(asked: Asked) -> None:
         assert "schema mismatch: missing fields" in unknown.error["message"]
     everything = asked.source.rows([{"id": {"gt": [0]}}])[0]
     assert everything.ids == tuple(row.id for row in ROWS)
+
+
+def test_a_star_is_every_column_and_a_field_asked_twice_counts_once(asked: Asked) -> None:
+    """Case 22, as far as the data source decides it."""
+    one = {"id": {"eq": [1]}}
+    own_key = {"_id"} if asked.kind is SourceType.MONGODB else set()
+    (row,) = asked.source.whole_rows(["id", "id"], one)
+    assert {name.lower() for name in row} == {"id"} | own_key
+    if asked.sent is None:  # the imitations give ids alone
+        (row,) = asked.source.whole_rows(["*"], one)
+        assert set(row) == {*COLUMNS} | own_key
+        assert (row["name"], row["big"], row["price"]) == (
+            "open",
+            9007199254740993,
+            PRICE[asked.kind],
+        )
+
+
+PRICE = dict.fromkeys(_FILLED, "10.50") | {SourceType.SQLITE: 10.5}
+"""SQLite keeps no decimals: a fraction is a float there, whatever its column is declared as."""
+
+
+def test_a_filter_on_what_is_not_asked_for_is_a_bad_request(asked: Asked) -> None:
+    """Case 23, as far as names of the data source decide it."""
+    name, table = asked.source.names[0], asked.source.table
+    for filters, path in (
+        ({name: {"others": {"id": {"eq": [1]}}}}, f"dataRequest.filters.{name}.others"),
+        ({"nobody": {table: {"id": {"eq": [1]}}}}, "dataRequest.filters.nobody"),
+    ):
+        answer = asked.source.api.post_job({name: {table: ["id"]}}, filters)
+        assert answer.status == 400
+        assert path in answer.body["message"]

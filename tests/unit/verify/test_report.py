@@ -10,8 +10,8 @@ def found(what: Exception) -> None:
 
 
 def test_a_report_is_good_when_nothing_failed() -> None:
+    assert Report().is_good is False
     report = Report()
-    assert not report.is_good
     with report.check("rows") as details:
         details.append("5 rows")
     with report.check("cancel"):
