@@ -114,26 +114,30 @@ def _sparse_members(lead: str, values: Sequence[Any]) -> Parts:
     """What each row has of a column, ``lead`` before it."""
     kinds = set(map(type, values))
     if _Absent not in kinds:
-        return [lead, *encode_column(values, depth=0)]
+        return [lead, *_encode_kinds(kinds, values, depth=0)]
     kinds.remove(_Absent)
     if kinds <= _CONSTANTS:
         members = {True: f"{lead}true", False: f"{lead}false", None: f"{lead}null", _ABSENT: ""}
         return [list(map(members.__getitem__, values))]
-    kinds.discard(_NOTHING)
     null = f"{lead}null"
-    if kinds == {int}:
+    beside_null = kinds - {_NOTHING}
+    if beside_null == {int}:
         return [["" if v is _ABSENT else null if v is None else f"{lead}{v}" for v in values]]
-    encode = _PLAIN.get(kinds.pop()) if len(kinds) == 1 else None
+    encode = _PLAIN.get(beside_null.pop()) if len(beside_null) == 1 else None
     if encode is not None:
         return [["" if v is _ABSENT else null if v is None else lead + encode(v) for v in values]]
     present = [v for v in values if v is not _ABSENT]
-    text = iter(_joined([lead, *encode_column(present, depth=0)], len(present)))
+    text = iter(_joined([lead, *_encode_kinds(kinds, present, depth=0)], len(present)))
     return [["" if v is _ABSENT else next(text) for v in values]]
 
 
 def encode_column(values: Sequence[Any], depth: int) -> Parts:
     """The values, each as :func:`encode_value` writes it at ``depth``."""
-    kinds = set(map(type, values))
+    return _encode_kinds(set(map(type, values)), values, depth)
+
+
+def _encode_kinds(kinds: set[type], values: Sequence[Any], depth: int) -> Parts:
+    """``kinds`` are the types of the values."""
     if len(kinds) == 1:
         return _encode_kind(kinds.pop(), values, depth)
     if len(kinds) == 2 and _NOTHING in kinds:
