@@ -1,12 +1,15 @@
 """Logins that only MySQL has, and servers that lie or fall silent, on a small server of ours."""
 
+import socket
 import ssl
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
+from structlog.testing import capture_logs
 
+from fetcher.datasources import dialing
 from fetcher.datasources.mysql import connect, session
 from fetcher.domain.connections import Connection, SourceType, TlsSettings
 from fetcher.domain.jobs import JobOptions
@@ -55,8 +58,9 @@ async def reach(connection: Connection) -> None:
 
 
 async def failure_of(connection: Connection) -> tuple[str, str]:
-    with pytest.raises(EngineError) as caught:
+    with capture_logs() as logs, pytest.raises(EngineError) as caught:
         await reach(connection)
+    assert "canary" not in repr(logs)
     return told(caught.value)
 
 
@@ -284,6 +288,55 @@ async def test_results_that_go_wrong_fail_and_are_named(
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connect, "LOGIN_SECONDS", 1.0)
     monkeypatch.setattr(session, "SETUP_SECONDS", 1.0)
+
+
+async def test_silence_of_the_network_is_one_of_tcp(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dialing, "ADDRESS_SECONDS", 0.3)
+    waiting = []
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(8):
+            # the queue of an accepting socket is full: the kernel drops whoever else knocks
+            one = socket.socket()
+            one.setblocking(False)
+            one.connect_ex(full.getsockname())
+            waiting.append(one)
+        try:
+            server = FakeMysql(port=full.getsockname()[1])
+            connection = replace(to(server), host="127.0.0.1")
+            with pytest.raises(EngineError) as caught:
+                await reach(connection)
+        finally:
+            for one in waiting:
+                one.close()
+    assert told(caught.value) == ("tcp", "timeout")
+
+
+async def test_the_whole_attempt_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect, "TOTAL_SECONDS", 0.5)
+    server = FakeMysql(exchange=silent)
+    async with serving(server):
+        with trio.fail_after(4):
+            assert await failure_of(to(server)) == ("auth", "timeout")
+
+
+async def test_values_of_rows_and_filters_are_in_no_failure() -> None:
+    row = ('{"doc":"canary","id":1}',)
+    server = FakeMysql()
+    assert await failure_of_rows(server, Rows(1, [row], Failure(1317, "canary"))) == (
+        "rows",
+        "interrupted",
+        "runs",
+    )
+    server = FakeMysql(answer=mysql)
+    async with serving(server), engines() as opened:
+        for condition in ({"eq": ["canary"]}, {"like": ["canary%"]}, {"between": ["canary"]}):
+            with capture_logs() as logs, pytest.raises(EngineError) as caught:
+                await rows_of(opened, to(server), "runs", ["id"], where={"id": condition})
+            assert told(caught.value)[0] == "query"
+            assert "canary" not in repr(logs)
+    assert not any("canary" in one for one in server.statements)
 
 
 async def silent(_: Wire) -> None:
