@@ -70,7 +70,7 @@ class CopyReader:
         name = self._query.name
         failure = SourceFailure(Stage.QUERY, PROTOCOL, table=name)
         try:
-            started = await self._session.execute(self._query.copy, Stage.QUERY, table=name)
+            started = await self._session.execute(self._statement(), Stage.QUERY, table=name)
         except SourceFailure as refused:
             failure = refused
         else:
@@ -81,6 +81,19 @@ class CopyReader:
                 failure.stage, failure.reason, table=name, column=self._query.suspect
             )
         raise failure
+
+    def _statement(self) -> bytes:
+        """In the encoding that the server now reads. ASCII is the same in all of these, so quotes
+        stay what they are."""
+        codec = self._session.codec
+        if codec == "utf-8":
+            return self._query.copy
+        try:
+            return self._query.copy.decode().encode(codec)
+        except UnicodeEncodeError:
+            # names are the database's own; its columns hold no such value
+            pass
+        raise SourceFailure(Stage.QUERY, INVALID_FILTER_VALUE, table=self._query.name)
 
     async def next_batch(self) -> EncodedBatch | None:
         """Rows until the batch is full; None after the last."""

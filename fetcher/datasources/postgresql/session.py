@@ -195,7 +195,7 @@ class Session:
         """From now on let texts come as they are stored, where the server would refuse to send
         what is invalid in them: in SQL_ASCII, and in the encodings of single bytes.
 
-        Statements that hold text must have been quoted before.
+        What is sent from now on must be in the codec's encoding.
         """
         codec = CODECS.get(self.server_encoding)
         if codec is None:

@@ -163,6 +163,35 @@ async def test_what_comes_next_in_the_same_session_is_read_in_utf8_again(
 
 
 @pytest.mark.integration
+async def test_postgresql_session_that_read_unconverted_text_serves_the_next_job(
+    postgres: SqlAddress,
+) -> None:
+    with database_in(postgres, "WIN1252") as address:
+        run_sql(
+            address,
+            'CREATE TABLE "t\u00e9" ("\u00f3" text)',
+            "INSERT INTO \"t\u00e9\" VALUES (convert_from('\\xe981', 'WIN1252')), ('\u20ac')",
+        )
+        connection = replacing(connection_to(address))
+        fields = {"t\u00e9": ["\u00f3"]}
+        filters = {"t\u00e9": {"\u00f3": {"eq": ["\u20ac"]}}}
+        async with engines() as opened:
+            every = [await document(opened, connection, fields) for _ in range(2)]
+            one = await document(opened, connection, fields, filters=filters)
+            nowhere = {"t\u00e9": {"\u00f3": {"eq": ["\u4e2d"]}}}
+            with pytest.raises(EngineError) as caught:
+                await document(opened, connection, fields, filters=nowhere)
+    error = caught.value
+    assert (error.reason, error.table, error.column) == (
+        "invalid_filter_value", "t\u00e9", "\u00f3",
+    )  # fmt: skip
+    assert [parsed(data) for data in every] == [
+        {"t\u00e9": [{"\u00f3": "\u00e9\ufffd"}, {"\u00f3": "\u20ac"}]}
+    ] * 2
+    assert parsed(one) == {"t\u00e9": [{"\u00f3": "\u20ac"}]}
+
+
+@pytest.mark.integration
 @pytest.mark.parametrize("encoding", sorted(set(CODECS) - {"SQL_ASCII"}))
 def test_codecs_read_each_byte_as_postgresql_does(postgres: SqlAddress, encoding: str) -> None:
     with psycopg.connect(postgres.conninfo, autocommit=True) as connection:
