@@ -1,9 +1,10 @@
 """``make bench``: every figure as a JSON line, beside its peer from the same run."""
 
-from benchmarks import encoder, mongodb, mysql, postgresql
+from benchmarks import encoder, mongodb, mysql, postgresql, slowed
 
 if __name__ == "__main__":
     encoder.main()
     mongodb.main()
     postgresql.main()
     mysql.main()
+    slowed.main()

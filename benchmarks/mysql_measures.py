@@ -20,6 +20,7 @@ import pymysql  # type: ignore[import-untyped] # its stubs are no dependency
 import trio
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from benchmarks.heartbeat import with_heartbeat
 from benchmarks.mysql_table import COLUMNS, DATABASE, TABLE, WIDE_DATABASE, server
 from fetcher.adapters.local.object_folder import open_object_folder
 from fetcher.crypto.sealer import ResultSealer
@@ -35,7 +36,6 @@ from fetcher_engine import EncodedBatch, ExtractionRequest, Limits, StreamReques
 
 TENANT: Final = TenantContext.new("default")
 KEY: Final = bytes(range(32))
-HEARTBEAT_SECONDS: Final = 0.005
 IDLE_SECONDS: Final = 3.0
 LIMIT_BYTES: Final = 2 * 1024**3
 
@@ -145,24 +145,6 @@ MEASURES: Final[dict[str, Callable[[], Awaitable[int]]]] = {
     "idle": measure_idle,
     "usual": measure_usual,
 }
-
-
-async def with_heartbeat(measure: Callable[[], Awaitable[int]]) -> tuple[int, float]:
-    """The rows, and how late the process's loop was at worst, in milliseconds."""
-    latest = 0.0
-
-    async def beat() -> None:
-        nonlocal latest
-        while True:
-            due = trio.current_time() + HEARTBEAT_SECONDS
-            await trio.sleep_until(due)
-            latest = max(latest, trio.current_time() - due)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(beat)
-        rows = await measure()
-        nursery.cancel_scope.cancel()
-    return rows, latest * 1000
 
 
 def main(name: str) -> None:

@@ -90,6 +90,7 @@ def _median(measured: list[Measured], peer: list[Measured]) -> Measured:
         median["rows_per_second"] = round(rows / seconds)
         median["ratio_to_psql"] = round(peer_seconds / seconds, 2)
     if "peak_before_mib" in measured[0]:
+        median["loop_late_ms"] = [run["loop_late_ms"] for run in measured]
         median["peak_mib"] = max(run["peak_mib"] for run in measured)
         median["peak_growth_mib"] = max(
             run["peak_mib"] - run["peak_before_mib"] for run in measured

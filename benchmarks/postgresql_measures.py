@@ -1,7 +1,7 @@
 """One measurement in a process of its own: ``python -m benchmarks.postgresql_measures NAME``.
 
-Prints one JSON object: rows, seconds, CPU seconds of this process, peak memory and what it was
-before the work began.
+Prints one JSON object: rows, seconds, CPU seconds of this process, peak memory what it was
+before the work began, and how late its loop was at worst.
 """
 
 import hashlib
@@ -14,7 +14,6 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ import trio
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from psycopg.rows import dict_row
 
+from benchmarks.heartbeat import with_heartbeat
 from benchmarks.postgresql_table import COLUMNS, TABLE, conninfo, server
 from fetcher.adapters.local.object_folder import open_object_folder
 from fetcher.adapters.s3.location import S3Location
@@ -173,12 +173,13 @@ def main(name: str) -> None:
     before = _peak_mib()
     cpu = time.process_time()
     started = time.perf_counter()
-    rows = trio.run(partial(MEASURES[name]))
+    rows, latest = trio.run(with_heartbeat, MEASURES[name])
     seconds = time.perf_counter() - started
     found = {
         "rows": rows,
         "seconds": round(seconds, 3),
         "cpu_seconds": round(time.process_time() - cpu, 2),
+        "loop_late_ms": round(latest, 1),
         "peak_mib": _peak_mib(),
         "peak_before_mib": before,
     }

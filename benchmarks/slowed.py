@@ -1,0 +1,134 @@
+"""Four sources behind a slow network, beside the slowest of them alone (design section 12).
+
+``python -m benchmarks.slowed [--rounds N]``. Each source is PostgreSQL behind a proxy that lets a
+batch of 1 MiB through every 200 ms. Sources that were read one after the other would take four
+times as long as one.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from benchmarks.heartbeat import with_heartbeat
+from benchmarks.postgresql_measures import TENANT, connection, settings
+from benchmarks.postgresql_table import TABLE, prepare, server
+from fetcher.adapters.local.spool import FolderSpool
+from fetcher.datasources.engines import open_source_engines
+from fetcher.domain.connections import Connection
+from fetcher.domain.ids import new_connection_id
+from fetcher.domain.jobs import JobOptions
+from fetcher_engine import ExtractionRequest
+
+SOURCES: Final = 4
+BATCH_BYTES: Final = 1024 * 1024
+PAUSE_SECONDS: Final = 0.2
+ROWS: Final = 60_000
+"""Of each source: about 16 batches."""
+FIELDS: Final = ("created", "doc", "id", "name", "uid")
+
+
+@asynccontextmanager
+async def slow_proxy() -> AsyncIterator[int]:
+    """The port of a proxy to the server that pauses after every batch of the server's bytes."""
+    address = server()
+
+    async def serve(client: trio.SocketStream) -> None:
+        upstream = await trio.open_tcp_stream(address["host"], int(address["port"]))
+        async with upstream, trio.open_nursery() as nursery:
+            nursery.start_soon(_copied, client, upstream)
+            await _slowed(upstream, client)
+            nursery.cancel_scope.cancel()
+
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(trio.serve_tcp, serve, 0)
+        yield listeners[0].socket.getsockname()[1]
+        nursery.cancel_scope.cancel()
+
+
+async def _copied(source: trio.SocketStream, sink: trio.SocketStream) -> None:
+    try:
+        async for chunk in source:
+            await sink.send_all(chunk)
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        pass
+
+
+async def _slowed(source: trio.SocketStream, sink: trio.SocketStream) -> None:
+    passed = 0
+    try:
+        async for chunk in source:
+            await sink.send_all(chunk)
+            passed += len(chunk)
+            if passed >= BATCH_BYTES:
+                passed = 0
+                await trio.sleep(PAUSE_SECONDS)
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        pass
+
+
+async def seconds_for(connections: list[Connection]) -> tuple[float, float]:
+    """How long one job on these sources takes, and how late its process's loop was."""
+    tables = {each.config_name: {TABLE: FIELDS} for each in connections}
+    filters = {each.config_name: {TABLE: {"id": {"lte": [ROWS]}}} for each in connections}
+
+    async def write(chunk: bytes | memoryview) -> None:
+        del chunk
+
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="fetcher-bench-"))
+        spool = FolderSpool(Path(folder))
+        engines = await stack.enter_async_context(open_source_engines(settings(), spool=spool))
+        engine = engines.engine_for(connections, JobOptions(), tables)
+        request = ExtractionRequest(mapped_fields=tables, filters=filters)
+        plan = await engine.plan_extraction(TENANT, request)
+        started = trio.current_time()
+
+        async def run() -> int:
+            return (await engine.stream_extraction(plan, write)).row_count
+
+        rows, late = await with_heartbeat(run)
+        assert rows == ROWS * len(connections)
+        return trio.current_time() - started, late
+
+
+async def measure() -> tuple[list[float], float, float]:
+    """Seconds of each source alone and of all at once, and the lateness of the loop with all."""
+    async with AsyncExitStack() as stack:
+        connections = []
+        for number in range(SOURCES):
+            port = await stack.enter_async_context(slow_proxy())
+            each = replace(connection(), id=new_connection_id(), config_name=f"src{number}")
+            connections.append(replace(each, host="127.0.0.1", port=port))
+        alone = [(await seconds_for([each]))[0] for each in connections]
+        together, late = await seconds_for(connections)
+    return alone, together, late
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments, _ = parser.parse_known_args()
+    prepare()
+    runs = [trio.run(measure) for _ in range(arguments.rounds)]
+    ratios = [together / max(alone) for alone, together, _ in runs]
+    figure = {
+        "figure": "slowed.four_sources",
+        "slowest_alone_seconds": [round(max(alone), 2) for alone, _, _ in runs],
+        "together_seconds": [round(together, 2) for _, together, _ in runs],
+        "ratio_to_slowest": round(statistics.median(ratios), 2),
+        "all_ratios": [round(ratio, 2) for ratio in ratios],
+        "loop_late_ms": [round(late, 1) for _, _, late in runs],
+    }
+    print(json.dumps(figure), flush=True)
+
+
+if __name__ == "__main__":
+    main()
