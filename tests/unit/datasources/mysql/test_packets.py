@@ -100,10 +100,12 @@ def test_a_lost_packet_is_never_a_shorter_result(
 def test_a_changed_length_is_never_another_row(
     rows: list[bytes | None], data: st.DataObject
 ) -> None:
-    """Of a packet, or of the text in it."""
+    """Of a packet, or of the text in it; but nothing else tells NULL from an empty text."""
     whole = bytearray(result(*rows))
     at = data.draw(st.sampled_from([0, 1, 2, 4]))
-    whole[at] ^= data.draw(st.integers(1, 255))
+    change = data.draw(st.integers(1, 255))
+    hypothesis.assume(at != 4 or {whole[at], whole[at] ^ change} != {0x00, 0xFB})
+    whole[at] ^= change
     reader, found = RowPackets(0), list[bytes | None]()
     try:
         reader.feed(bytes(whole), found)
