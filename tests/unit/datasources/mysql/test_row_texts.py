@@ -134,3 +134,9 @@ def test_names_of_columns_may_need_escapes() -> None:
     assert json.loads(RowTexts(query, max_cell_bytes=10).joined([row.replace(b".", b"")])) == {
         'q"\xe9': 1
     }
+
+
+def test_text_of_a_million_quotes_beside_broken_bytes_does_not_hold_up_the_process() -> None:
+    text = b'\\"' * 1_000_000
+    row = b'{"a":"' + text + b'","j":\x01636166E9}'
+    assert failure([row], texts(max_cell_bytes=4_000_000)) == ("invalid_text", "t", "j")
