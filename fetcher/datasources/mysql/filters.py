@@ -157,8 +157,8 @@ def _exact(value: int | Decimal) -> str:
     number = Decimal(value)
     if not -300 < number.adjusted() < 300:
         raise UnfitValue
-    exponent = number.normalize().as_tuple().exponent
-    if isinstance(exponent, int) and -exponent > _MAX_SCALE:
+    fraction = f"{number:f}".partition(".")[2].rstrip("0")
+    if len(fraction) > _MAX_SCALE:
         raise UnfitValue
     if number.adjusted() + 1 > _MAX_DIGITS:
         return f"{'-' if number < 0 else ''}1e{number.adjusted()}"
