@@ -7,7 +7,7 @@ VENV ?= .venv
 BIN := "$(abspath $(VENV))/bin"
 PY := $(BIN)/python
 
-.PHONY: help demo test test-unit test-engine run check format services services-down bench faults docs lock clean
+.PHONY: help demo test test-unit test-engine run check format services services-down bench faults docs verify-sources lock clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16

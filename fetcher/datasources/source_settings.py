@@ -61,7 +61,7 @@ class RequestScope:
 
     options: JobOptions
     requested: MappedFields | None
-    filters: Filters = field(default_factory=dict)
+    filters: Filters = field(default_factory=dict, repr=False)
 
     def tables(self, config_name: str) -> tuple[str, ...] | None:
         """The tables as they were requested; None where a request names none."""
