@@ -19,7 +19,7 @@ local all all trust
 host all {owner} 127.0.0.1/32 trust
 hostssl all tls_only 127.0.0.1/32 trust
 hostssl all cert_only 127.0.0.1/32 cert
-host all plain,nobody,resting,crowded,"o'brien" 127.0.0.1/32 scram-sha-256
+host all plain,plus,nobody,resting,crowded,"o'brien" 127.0.0.1/32 scram-sha-256
 """
 
 

@@ -21,6 +21,7 @@ from tests.servers.certificates import Authority, Identity, authority
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("brief_threads")]
 
 PASSWORD = "p@ss wörd%/?#:'\"\\"
+PLUS = "p@ss w/rd+%"
 USER = "o'brien"
 DATABASE = "app?host=10&sslmode=disable"
 
@@ -39,7 +40,9 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """A server that asks for a password."""
     folder = tmp_path_factory.mktemp("guarded")
     with running_server(folder, is_kept=True) as port:
-        make_users(port, [(USER, PASSWORD, "admin"), ("local", "own", "crm_7")])
+        make_users(
+            port, [(USER, PASSWORD, "admin"), ("plus", PLUS, "admin"), ("local", "own", "crm_7")]
+        )
     with running_server(folder, auth=True) as port:
         yield port
 
@@ -86,6 +89,7 @@ async def failure_of(connection: Connection) -> tuple[str, str]:
 
 async def test_case_20_credentials_are_taken_literally(guarded: int) -> None:
     await reach(a_source(guarded, user=USER, password=PASSWORD, database=DATABASE))
+    await reach(a_source(guarded, user="plus", password=PLUS))
     for broken in ("app?host=10.0.0.9", "a/b", 'a"b', "a\0b", "$a"):
         source = a_source(guarded, user=USER, password=PASSWORD, database=broken)
         assert await failure_of(source) == ("session", "invalid_setting")
@@ -142,6 +146,16 @@ async def test_tls_that_cannot_be(secured: Secured) -> None:
     # a server of TLS that is spoken to without
     stage, reason = await failure_of(a_source(secured.port))
     assert (stage, reason) in (("auth", "reset"), ("auth", "protocol"), ("auth", "timeout"))
+
+
+async def test_without_tls_a_server_of_tls_shows_no_schema(secured: Secured) -> None:
+    connection = a_source(secured.port)
+    async with engines() as opened:
+        engine = opened.engine_for([connection], JobOptions())
+        with trio.fail_after(12), pytest.raises(EngineError) as caught:
+            await engine.discover_schema(TENANT, connection.config_name)
+    assert caught.value.category is ErrorCategory.CONNECT
+    assert caught.value.stage == "auth"
 
 
 async def test_an_expired_certificate(tmp_path: Path) -> None:

@@ -36,6 +36,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsServer]:
             f"CREATE USER 'o\\'brien'@'%' IDENTIFIED BY '{quoted}'",
             f"GRANT SELECT ON `{DATABASE}`.* TO 'o\\'brien'@'%'",
             "CREATE USER plain@'%' IDENTIFIED BY 'plain'",
+            "CREATE USER plus@'%' IDENTIFIED BY 'p@ss w/rd+%'",
+            "GRANT SELECT ON shop.* TO plus@'%'",
             "GRANT SELECT ON shop.* TO plain@'%'",
             "CREATE USER resting@'%' IDENTIFIED BY 'plain' ACCOUNT LOCK",
             "CREATE USER cert_only@'%' IDENTIFIED BY 'plain' REQUIRE X509",
@@ -76,6 +78,7 @@ async def failure_of(connection: Connection) -> tuple[str, str]:
 
 async def test_password_user_and_database_are_taken_literally(plain: Connection) -> None:
     await reach(replace(plain, username=USER, password_encrypted=PASSWORD, database_name=DATABASE))
+    await reach(replace(plain, username="plus", password_encrypted="p@ss w/rd+%"))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Discovery on MariaDB, and which table a name means (spec datasources 6, 7; case 10)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -39,6 +40,19 @@ async def test_tables_are_listed_with_types_and_keys(database: SqlAddress) -> No
         ColumnSnapshot("note", "json", nullable=True, primary_key=False),
         ColumnSnapshot("u", "int(11)", nullable=False, primary_key=False),
     }
+
+
+async def test_a_schema_changes_nothing(database: SqlAddress) -> None:
+    """There is none beside the connected database (spec 6.2), whoever names one."""
+    run_sql(database, "CREATE TABLE runs (a int)", "INSERT INTO runs VALUES (7)")
+    connection = replace(connection_to(database), schema="mysql")
+    async with engines() as opened:
+        engine = opened.engine_for([connection], JobOptions())
+        assert (await engine.discover_schema(TENANT, "src")).table_names() == ("runs",)
+        assert await rows_of(opened, connection, "runs", ["a"]) == [{"a": 7}]
+        with pytest.raises(EngineError) as caught:
+            await rows_of(opened, connection, "mysql.user", ["User"])
+    assert caught.value.category is ErrorCategory.VALIDATION
 
 
 async def test_names_that_need_quoting_are_read_exactly(database: SqlAddress) -> None:

@@ -199,7 +199,7 @@ async def test_columns_are_found_like_tables(connection: Connection) -> None:
     assert await extracted(connection, {"Users": ["SELECT", "V"]}) == {
         "Users": [{"select": 7, "v": 0}]
     }
-    error = await refusal(connection, {"Users": ["selec", 'v"; --']})
+    error = await refusal(connection, {"Users": ["v", "selec", "select", 'v"; --']})
     assert failure_of(error).message == (
         'src: schema mismatch: missing fields Users.selec, Users.v"; --'
     )
@@ -310,6 +310,12 @@ async def a_sql_server() -> AsyncIterator[TdsServer]:
 async def test_a_name_means_one_table_on_sql_server(asked: str, key: str, number: int) -> None:
     async with a_sql_server() as server:
         assert await extracted(source(server), {asked: ["V"]}) == {key: _value(number)}
+
+
+async def test_tables_of_the_default_schema_and_of_another_come_together_on_sql_server() -> None:
+    async with a_sql_server() as server:
+        found = await extracted(source(server), {"dbo.runs": ["v"], "ops.runs": ["v"]})
+    assert found == {"runs": _value(12), "ops.runs": _value(11)}
 
 
 async def test_what_is_ambiguous_on_sql_server_is_told() -> None:

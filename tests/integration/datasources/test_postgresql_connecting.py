@@ -25,6 +25,7 @@ from tests.servers.certificates import authority
 pytestmark = pytest.mark.integration
 
 PASSWORD = "p@ss wörd%/?#:'\"\\"
+PLUS = "p@ss w/rd+%"
 USER = "o'brien"
 DATABASE = "app?host=10.0.0.9&sslmode=disable"
 
@@ -34,7 +35,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("cluster", numbered=True)
     with running_cluster(folder / "server") as started:
         with psycopg.connect(started.conninfo, autocommit=True) as admin:
-            for name, password in ((USER, PASSWORD), ("plain", "plain")):
+            for name, password in ((USER, PASSWORD), ("plain", "plain"), ("plus", PLUS)):
                 admin.execute(
                     sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}").format(
                         sql.Identifier(name), sql.Literal(password)
@@ -82,6 +83,12 @@ async def test_password_user_and_database_are_taken_literally(cluster: Cluster) 
         )
         engine = opened.engine_for([connection], JobOptions())
         assert (await engine.test_connection(TENANT, "src")).success
+
+
+async def test_neither_a_plus_nor_a_percent_sign_of_a_password_is_decoded(
+    plain: Connection,
+) -> None:
+    await reach(replace(plain, username="plus", password_encrypted=PLUS))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,14 @@ from psycopg import sql
 
 from fetcher.domain.connections import Connection
 from fetcher_engine import EngineError
-from tests.integration.datasources.harness import connection_to, engines, rows_of, run_sql
+from tests.integration.datasources.harness import (
+    connection_to,
+    document,
+    engines,
+    parsed,
+    rows_of,
+    run_sql,
+)
 from tests.servers.addresses import SqlAddress
 
 pytestmark = pytest.mark.integration
@@ -38,7 +45,9 @@ def connection(postgres: SqlAddress) -> Iterator[Connection]:
                 """CREATE TABLE t (n int PRIMARY KEY, big bigint, qty numeric(10,2), f4 real,
                  f8 float8, s text, c char(5), b boolean, u uuid, raw bytea, d date,
                  ts timestamp, tz timestamptz, clock time, m mood, j jsonb, a int[], paid text,
-                 js json)""",
+                 js json, updated_by text)""",
+                "CREATE TABLE other (v int)",
+                "INSERT INTO other VALUES (1), (2)",
                 """INSERT INTO t (n, big, qty, f4, f8, s, c, b, u, raw, d, ts, tz, clock, m, j, a,
                  paid) VALUES
                  (1, 9007199254740993, 10.50, 0.1, 0.1, 'open', 'AB', true,
@@ -52,6 +61,8 @@ def connection(postgres: SqlAddress) -> Iterator[Connection]:
                   '2031-03-01 00:00', '2031-03-01 00:00+00', NULL, NULL, NULL, NULL, NULL)""",
                 r"""INSERT INTO t (n, s) VALUES (4, NULL), (5, 'x''; DROP TABLE t; --'),
                  (6, '50%'), (7, 'a_b'), (8, 'a\b'), (9, 'axb')""",
+                "UPDATE t SET updated_by = '2031-03-31' WHERE n = 1",
+                "UPDATE t SET updated_by = '2031-03-31T06:00' WHERE n = 2",
             )
             yield connection_to(address)
         finally:
@@ -125,6 +136,7 @@ CASES: list[tuple[Mapping[str, Condition], list[int]]] = [
     ({"tz": {"between": ["2031-03-01", "2031-03-31"]}}, [1, 3]),
     ({"ts": {"between": ["2031-03-01", "9999-12-31"]}}, [1, 2, 3]),
     ({"ts": {"between": ["2031-03-01T00:00:00Z", "2031-03-31T00:00:00Z"]}}, [3]),
+    ({"updated_by": {"between": ["2031-03-01", "2031-03-31"]}}, [1]),
     ({"ts": {"lte": ["2031-03-31"]}}, [3]),
     ({"ts": {"gte": ["2031-03-01T00:00:00Z"], "lt": ["2031-04-01T00:00:00Z"]}}, [1, 3]),
     ({"tz": {"eq": ["2031-04-01T05:45:00+05:45"]}}, [2]),
@@ -149,6 +161,13 @@ async def test_every_operator_gives_its_rows(connection: Connection) -> None:
             if sorted(row["n"] for row in rows) != wanted:
                 wrong.append((where, [row["n"] for row in rows], wanted))
     assert wrong == []
+
+
+async def test_a_filter_on_one_table_leaves_the_others_whole(connection: Connection) -> None:
+    fields = {"t": ["n"], "other": ["v"]}
+    async with engines() as opened:
+        data = await document(opened, connection, fields, filters={"t": {"n": {"eq": [7]}}})
+    assert parsed(data) == {"t": [{"n": 7}], "other": [{"v": 1}, {"v": 2}]}
 
 
 @pytest.mark.parametrize(

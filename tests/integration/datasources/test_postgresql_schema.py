@@ -44,6 +44,9 @@ def database(postgres_database: Callable[[], SqlAddress]) -> SqlAddress:
         "CREATE TABLE parts_2031 PARTITION OF parts"
         " FOR VALUES FROM ('2031-01-01') TO ('2032-01-01')",
         "CREATE TABLE pg_mine (x int)",
+        "CREATE FOREIGN DATA WRAPPER nothing",
+        "CREATE SERVER elsewhere FOREIGN DATA WRAPPER nothing",
+        "CREATE FOREIGN TABLE far (x int) SERVER elsewhere",
         "ALTER TABLE runs ADD gone int",
         "ALTER TABLE runs DROP gone",
     )
@@ -64,7 +67,7 @@ async def test_views_are_sources_where_the_operator_wants_them(database: SqlAddr
     async with engines(include_views=True) as opened:
         engine = opened.engine_for([connection], JobOptions())
         names = (await engine.discover_schema(TENANT, "src")).table_names()
-        assert names == ("parts", "parts_2031", "runs", "seen", "stored")
+        assert names == ("far", "parts", "parts_2031", "runs", "seen", "stored")
         for view in ("seen", "stored"):
             assert await rows_of(opened, connection, view, ["*"]) == [{"one": 1}]
 
@@ -92,7 +95,8 @@ async def test_the_connections_schema_is_the_default_one(database: SqlAddress) -
 
 async def test_asked_tables_of_several_schemas_are_found(database: SqlAddress) -> None:
     snapshot = await discover(
-        connection_to(database), ["ops.jobs", "PUBLIC.runs", "missing", "seen", "nowhere.runs"]
+        connection_to(database),
+        ["ops.jobs", "PUBLIC.runs", "missing", "seen", "far", "nowhere.runs"],
     )
     assert [table.name for table in snapshot.tables] == ["ops.jobs", "runs"]
 

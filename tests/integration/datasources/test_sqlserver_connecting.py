@@ -45,8 +45,8 @@ async def outcome(connection: Connection) -> tuple[str, str] | None:
     return None
 
 
-async def test_login_says_who_we_are_and_that_we_only_read() -> None:
-    password = "p@ss w\u00f6rd%/?#:'\"\\;{}"
+@pytest.mark.parametrize("password", ["p@ss w\u00f6rd%/?#:'\"\\;{}", "p@ss w/rd+%"])
+async def test_login_says_who_we_are_and_that_we_only_read(password: str) -> None:
     database = "app?host=10.0.0.9;encrypt=no"
     server = a_server(users={"o'brien": password}, databases=frozenset({database}))
     async with tds_server(server):

@@ -153,10 +153,19 @@ async def test_missing_fields_are_all_named_and_only_they() -> None:
     assert "entityType" not in answered.json
 
 
-@pytest.mark.parametrize("type_name", ["SQLITE", "postgresql", "DB2"])
+@pytest.mark.parametrize(
+    "type_name", ["SQLITE", "postgresql", "DB2", "SQLSERVER", "postgres", " MYSQL ", " "]
+)
 async def test_unknown_type_is_an_invalid_field(type_name: str) -> None:
     answered = await an_api().create(a_body(type=type_name))
     assert answered.problem == (400, "FET-0001", "Bad Request")
+    assert list(answered.json["fields"]) == ["type"]
+
+
+@pytest.mark.parametrize("type_name", ["", None])
+async def test_no_type_is_a_missing_field(type_name: str | None) -> None:
+    answered = await an_api().create(a_body(type=type_name))
+    assert answered.problem == (400, "FET-0402", "Missing Fields in Request")
     assert list(answered.json["fields"]) == ["type"]
 
 

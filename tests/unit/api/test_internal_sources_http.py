@@ -1,20 +1,24 @@
 """Jobs on internal data sources: spec datasources 14, rest-api 9.2 steps 8 to 10."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fetcher.adapters.environment.internal_sources import EnvironmentSources
+from fetcher.commands.resolve_sources import ResolveSources
 from fetcher.domain.connections import Origin, SourceType
 from fetcher.domain.internal_sources import internal_source_id
 from fetcher.domain.json_values import JsonValue
 from fetcher_engine import SourceFailure, Stage
 from tests.unit.api.harness import Api, a_body, a_connection, a_request, an_api, stored
 
+CRM_ID = internal_source_id("plugin_crm")
+
 
 def an_api_with_crm(source_type: SourceType = SourceType.MONGODB) -> Api:
     crm = a_connection(
-        id=internal_source_id("plugin_crm"),
+        id=CRM_ID,
         config_name="plugin_crm",
         type=source_type,
         product_name="",
@@ -36,6 +40,25 @@ async def test_an_internal_source_belongs_to_every_product_and_is_not_tested_bef
         job = await stored(api, await api.ask(on_crm(metadata={"source": product})))
         assert job.mapped_fields == {"plugin_crm": {"holders": ("name",)}}
     assert api.engines.asked == []
+
+
+async def test_internal_and_stored_sources_come_each_from_its_own_place() -> None:
+    """A record that is stored under an internal name is dead."""
+    api = an_api_with_crm()
+    records = [a_connection(), a_connection(config_name="plugin_crm")]
+    for record in records:
+        await api.records.connections.insert(record)
+    internal = EnvironmentSources({"plugin_crm": replace(records[1], id=CRM_ID)})
+    resolve = ResolveSources(internal=internal, stored=api.records.connections)
+    found = await resolve(["sales_db", "plugin_crm"])
+    assert [(each.config_name, each.id) for each in found] == [
+        ("plugin_crm", CRM_ID),
+        ("sales_db", records[0].id),
+    ]
+    both: JsonValue = {"plugin_crm": {"holders": ["name"]}, "sales_db": {"orders": ["id"]}}
+    job = await stored(api, await api.ask(a_request(mappedFields=both)))
+    assert sorted(job.mapped_fields) == ["plugin_crm", "sales_db"]
+    assert api.engines.asked == [["sales_db"]]
 
 
 @pytest.mark.parametrize("name", ["plugin_crm", "midaz_onboarding", "midaz_transaction"])

@@ -41,7 +41,13 @@ async def test_reachable_one_tells_its_latency(autojump_clock: MockClock) -> Non
 
 @pytest.mark.parametrize(
     ("stage", "reason"),
-    [(Stage.TCP, "refused"), (Stage.AUTH, "auth"), (Stage.DNS, "dns"), (Stage.TLS, "tls")],
+    [
+        (Stage.TCP, "refused"),
+        (Stage.AUTH, "auth"),
+        (Stage.DNS, "dns"),
+        (Stage.TLS, "tls"),
+        (Stage.TLS, "tls_required"),
+    ],
 )
 async def test_unreachable_one_is_a_500_that_names_stage_and_reason(
     stage: Stage, reason: str

@@ -22,6 +22,7 @@ from fetcher.compat import SourceNames, discovery_scope
         ("ORACLE", ["hr.e"], ("HR",)),
         ("ORACLE", ["DUAL"], ()),
         ("MYSQL", ["app.u", "o"], ("app",)),
+        ("MYSQL", ["a.x", "a.y", "b.z", "w", " .q"], ("a", "b")),
         ("MYSQL", [], ()),
         ("MONGODB", ["a.b", "c"], ()),
         ("SQLITE", ["main.a"], ()),

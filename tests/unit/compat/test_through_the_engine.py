@@ -5,7 +5,12 @@ from decimal import Decimal
 
 import pytest
 
-from fetcher.compat import SourceNames, normalized_request, prepared_snapshot
+from fetcher.compat import (
+    SourceNames,
+    normalized_request,
+    normalized_table,
+    prepared_snapshot,
+)
 from fetcher.compat.plugin_crm import physical_mapping
 from fetcher_engine import (
     ConnectionDescriptor,
@@ -96,7 +101,9 @@ async def test_a_missing_table_is_missing_in_every_form(source_type: str, asked:
     with pytest.raises(EngineError) as refused:
         await source.extract({asked: ["id"]})
     assert refused.value.category is ErrorCategory.VALIDATION
-    assert [failure.type for failure in refused.value.failures] == ["table_not_found"]
+    (failure,) = refused.value.failures
+    named = normalized_table(asked, source.names)
+    assert (failure.type, failure.config_name, failure.table) == ("table_not_found", "db", named)
 
 
 async def test_conditions_reach_the_connector_as_the_host_made_them() -> None:

@@ -85,9 +85,22 @@ def test_values_do_not_show_in_a_representation() -> None:
         ({"nin": []}, "true"),
         ({"nin": ["a", None]}, """("x" NOT IN ('a') AND "x" IS NOT NULL)"""),
         ({"in": ["a", None]}, """("x" IN ('a') OR "x" IS NULL)"""),
+        ({"eq": ["open"]}, """("x" IN ('open'))"""),
+        ({"eq": ["open", "late"]}, """("x" IN ('open', 'late'))"""),
+        ({"eq": [None]}, """("x" IS NULL)"""),
+        ({"ne": [None]}, """("x" IS NOT NULL)"""),
+        ({"ne": ["a", "b"]}, """("x" NOT IN ('a', 'b'))"""),
+        ({"nin": ["a"]}, """("x" NOT IN ('a'))"""),
+        ({"between": ["10", "20"]}, """("x" >= '10' AND "x" <= '20')"""),
+        ({"gt": ["100"], "lte": ["500"]}, """"x" > '100' AND "x" <= '500'"""),
+        ({"like": ["%ana%"]}, """("x" LIKE '%ana%' ESCAPE '\\')"""),
+        ({"eq": ['O\'Hara "x"; DROP']}, """("x" IN ('O''Hara "x"; DROP'))"""),
     ],
 )
-def test_lists_become_sql(condition: Mapping[str, list[object]], text: str) -> None:
-    (predicate,) = predicates_of(condition)
+def test_conditions_become_sql(condition: Mapping[str, list[object]], text: str) -> None:
     column = sql.Identifier("x")
-    assert predicate_sql(column, ColumnType(Kind.TEXT), predicate).as_string() == text
+    found = [
+        predicate_sql(column, ColumnType(Kind.TEXT), each).as_string()
+        for each in predicates_of(condition)
+    ]
+    assert " AND ".join(found) == text

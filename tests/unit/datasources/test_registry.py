@@ -6,8 +6,12 @@ Engine (design section 3). That voids two rows: a record that vanishes under ``u
 page's filter of the wrong kind are held by the Engine's and the API's tests (``spec_rows.toml``).
 """
 
+import builtins
+import os
+import socket
 import sqlite3
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -93,6 +97,32 @@ def test_building_opens_nothing_and_reveals_nothing() -> None:
     assert factory is not None
     assert factory.requires_fields
     factory.build(descriptor_of(a_connection()))
+
+
+@pytest.mark.parametrize("name", [*SourceType, "PLUGIN_CRM"])
+def test_no_factory_does_any_io(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_connectors()
+    factory = a_registry(tmp_path).connector(name)
+    assert factory is not None
+    is_crm = name == "PLUGIN_CRM"
+    record = a_connection(SourceType.MONGODB if is_crm else SourceType(name))
+    descriptor = descriptor_of(replace(record, config_name="plugin_crm" if is_crm else "src"))
+
+    def refuse(*_: object, **__: object) -> None:
+        message = "building must do no I/O"
+        raise AssertionError(message)
+
+    with monkeypatch.context() as watched:
+        for owner, function in (
+            (socket, "socket"),
+            (socket, "getaddrinfo"),
+            (sqlite3, "connect"),
+            (builtins, "open"),
+            (os, "open"),
+            (threading.Thread, "start"),
+        ):
+            watched.setattr(owner, function, refuse)
+        factory.build(descriptor)
 
 
 @pytest.mark.parametrize("name", ["DB2", "postgresql", "SQLITE", "", "x"])

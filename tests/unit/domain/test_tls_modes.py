@@ -6,9 +6,16 @@ from datetime import UTC, datetime
 import pytest
 
 from fetcher.domain.connections import Connection, SourceType, TlsSettings
+from fetcher.domain.errors import FetcherError
 from fetcher.domain.ids import new_connection_id
 from fetcher.domain.json_values import JsonValue
-from fetcher.domain.tls_modes import TLS_MODES, TlsWeakness, tls_mode_problem, tls_weakness
+from fetcher.domain.tls_modes import (
+    TLS_MODES,
+    TlsWeakness,
+    refuse_stored_tls_mode,
+    tls_mode_problem,
+    tls_weakness,
+)
 
 NETWORKED = [each for each in SourceType if each is not SourceType.SQLITE]
 NOW = datetime(2031, 1, 1, tzinfo=UTC)
@@ -33,6 +40,16 @@ def a_connection(source_type: SourceType) -> Connection:
 @pytest.mark.parametrize("source_type", NETWORKED)
 def test_every_mode_of_a_type_is_its_own(source_type: SourceType) -> None:
     assert all(tls_mode_problem(source_type, mode) is None for mode in TLS_MODES[source_type])
+
+
+@pytest.mark.parametrize("source_type", NETWORKED)
+def test_no_mode_and_an_empty_one_are_no_mistake_of_a_record(source_type: SourceType) -> None:
+    connection = a_connection(source_type)
+    for tls in (None, TlsSettings(mode="")):
+        refuse_stored_tls_mode(replace(connection, tls=tls))
+    with pytest.raises(FetcherError) as caught:
+        refuse_stored_tls_mode(replace(connection, tls=TlsSettings(mode=" ")))
+    assert caught.value.code == "FET-0413"
 
 
 @pytest.mark.parametrize("source_type", NETWORKED)

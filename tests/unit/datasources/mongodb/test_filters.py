@@ -101,6 +101,8 @@ def test_nulls_and_nothing() -> None:
     assert clause_of("f", NOTHING, NullCheck(is_null=False)) == {"f": {"$ne": None}}
     nothing = Membership((), with_null=False, negated=False)
     assert clause_of("f", NOTHING, nothing) == {"f": {"$in": []}}
+    mixed = Membership(("s", 1, True), with_null=True, negated=False)
+    assert clause_of("f", NOTHING, mixed) == {"f": {"$in": ["s", 1, True, None]}}
     everything = Membership((), with_null=False, negated=True)
     assert clause_of("f", NOTHING, everything) is None
     assert clause_of("f", NOTHING, Membership(("a",), with_null=True, negated=True)) == {

@@ -47,6 +47,9 @@ def test_labels(value: object, label: str) -> None:
 
 def test_differing_types_are_all_kept() -> None:
     assert inferred({"f": 1}, {"f": "x"}, {"f": None}, {}).label("f") == "number|string"
+    assert inferred({"f": 1}, {"f": ObjectId()}).label("f") == "number|objectId"
+    assert inferred({"f": ObjectId()}, {"f": 1}).label("f") == "number|objectId"
+    assert inferred({"f": "x"}, {"f": True}).label("f") == "boolean|string"
 
 
 def test_paths_to_the_third_level_through_arrays_of_objects() -> None:

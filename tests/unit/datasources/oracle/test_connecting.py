@@ -27,17 +27,18 @@ from tests.unit.datasources.oracle.fake_driver import (
 )
 
 
+@pytest.mark.parametrize("password", ["p@ss wörd%/?#:'\"\\", "p@ss w/rd+%"])
 async def test_keywords_are_literal_and_nothing_comes_from_elsewhere(
-    monkeypatch: pytest.MonkeyPatch,
+    password: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = FakeDatabase().install(monkeypatch)
-    connector = a_connector()
+    connector = a_connector(target=a_target(password=password))
     await connector.test_connection()
     await connector.close()
     assert database.keywords == [
         {
             "user": "hr",
-            "password": "p@ss wörd%/?#:'\"\\",
+            "password": password,
             "host": ADDRESS,
             "port": 1521,
             "protocol": "tcp",

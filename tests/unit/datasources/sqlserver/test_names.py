@@ -20,6 +20,11 @@ def test_first_reading(name: str, schema: str | None, table: tuple[str, str]) ->
     assert TableNames(schema).candidates(name)[0] == TableId(*table)
 
 
+@pytest.mark.parametrize("schema", [None, "", "  ", "DBO"])
+def test_without_a_schema_of_the_connections_dbo_is_listed(schema: str | None) -> None:
+    assert TableNames(schema).listed_schema == TableNames(schema).default_schema == "dbo"
+
+
 def test_spelling_wins_then_the_only_one_that_differs_in_case() -> None:
     names = TableNames(None)
     two = {TableId("dbo", "Users"), TableId("dbo", "users")}
