@@ -56,11 +56,16 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One field: its name in JSON with the colon, and whether some documents lack it."""
+    """One field, and whether some documents lack it."""
 
-    label: str
+    name: str
     part: Part
     is_optional: bool
+
+    @property
+    def label(self) -> str:
+        """Its name in JSON, with the colon."""
+        return f"{encode_text(self.name)}:"
 
 
 class DocumentPattern:
@@ -78,7 +83,8 @@ class DocumentPattern:
         self._starts = starts
         numbers = list(range(len(members)))
         if in_byte_order:
-            numbers.sort(key=lambda number: members[number].label)
+            # not by labels: a quote or an escape in them stands elsewhere than the name's end
+            numbers.sort(key=lambda number: members[number].name)
         self._order = numbers
         self._labels = self._ordered_labels()
 
@@ -147,8 +153,7 @@ class PatternCompiler:
 
     def _document(self, fields: Fields, *, in_byte_order: bool) -> DocumentPattern:
         members = [
-            Member(f"{encode_text(each.name.decode())}:", self._field(each), each.is_optional)
-            for each in fields
+            Member(each.name.decode(), self._field(each), each.is_optional) for each in fields
         ]
         return DocumentPattern(members, in_byte_order=in_byte_order)
 
@@ -224,9 +229,12 @@ def _empty_binaries(groups: Groups) -> list[str]:
 def _arrays(elements: re.Pattern[bytes], part: Part, column: Column) -> list[str]:
     """Equal arrays are converted once: most are short lists out of few words.
 
-    The elements of all are found together; an array begins where one is the first of its own.
+    The elements of all are found together; an array begins where one is numbered 0.
     """
     distinct = [each for each in dict.fromkeys(column) if each]
+    if not all(each.startswith(b"0\0", 1) for each in distinct):
+        # a driver may number as it likes
+        raise NotAsLearned
     texts_of = {b"": "[]"}
     if distinct:
         # what split gives is flat: the nothing between elements, then the groups of each
@@ -234,7 +242,7 @@ def _arrays(elements: re.Pattern[bytes], part: Part, column: Column) -> list[str
         indices, *groups = [flat[at :: part.groups + 2] for at in range(1, part.groups + 2)]
         texts = part.texts(groups)
         starts = [number for number, index in enumerate(indices) if index == b"0"]
-        if len(starts) != len(distinct) or starts[0]:
+        if len(starts) != len(distinct):
             raise NotAsLearned
         for raw, start, end in zip(distinct, starts, [*starts[1:], len(texts)], strict=True):
             texts_of[raw] = f"[{','.join(texts[start:end])}]"
