@@ -258,8 +258,12 @@ class SourceFactory(ABC):
             sessions,
             tests_anew=tests_anew,
             texts=texts,
-            on_refusal=lambda: self._sessions.refusals.tell(record.id, record.config_name),
+            on_refusal=self._refusal_of(record),
         )
+
+    def _refusal_of(self, record: Connection) -> Callable[[], None]:
+        """Tells that the connection is read without a snapshot."""
+        return lambda: self._sessions.refusals.tell(record.id, record.config_name)
 
     @abstractmethod
     def _source(self, record: Connection, texts: Texts) -> NetworkSource[Any]:

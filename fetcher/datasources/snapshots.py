@@ -2,6 +2,7 @@
 
 import structlog
 
+from fetcher.datasources.told_once import ToldOnce
 from fetcher.domain.ids import ConnectionId
 from fetcher_engine import SourceFailure, Stage
 
@@ -19,11 +20,10 @@ class SnapshotRefusals:
     """Tells of each read without a snapshot, aloud only of a connection's first in the process."""
 
     def __init__(self) -> None:
-        self._told: set[ConnectionId] = set()
+        self._told = ToldOnce[ConnectionId]()
 
     def tell(self, connection_id: ConnectionId, config_name: str) -> None:
-        is_news = connection_id not in self._told
-        self._told.add(connection_id)
+        is_news = self._told.is_news(connection_id)
         write = log.warning if is_news else log.info
         write(
             "snapshot_refused" if is_news else "read_without_snapshot",

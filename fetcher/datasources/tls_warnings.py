@@ -1,19 +1,15 @@
 """Connections whose server nobody proves, told to the operator (spec datasources 3.2)."""
 
-from collections import OrderedDict
 from datetime import datetime
-from typing import Final
 
 import structlog
 
+from fetcher.datasources.told_once import ToldOnce
 from fetcher.domain.connections import Connection
 from fetcher.domain.ids import ConnectionId
 from fetcher.domain.tls_modes import tls_weakness
 
 log = structlog.get_logger(__name__)
-
-REMEMBERED: Final = 10_000
-"""Connections that were looked at; beyond that the oldest are looked at again."""
 
 
 class TlsWarnings:
@@ -21,16 +17,12 @@ class TlsWarnings:
 
     def __init__(self, *, sqlserver_trusts_all: bool = False) -> None:
         self._sqlserver_trusts_all = sqlserver_trusts_all
-        self._seen: OrderedDict[tuple[ConnectionId, datetime], None] = OrderedDict()
+        self._seen = ToldOnce[tuple[ConnectionId, datetime]]()
 
     def look_at(self, connection: Connection) -> None:
         """Warn of a connection that is about to be used, the first time."""
-        key = (connection.id, connection.updated_at)
-        if key in self._seen:
+        if not self._seen.is_news((connection.id, connection.updated_at)):
             return
-        self._seen[key] = None
-        if len(self._seen) > REMEMBERED:
-            self._seen.popitem(last=False)
         weakness = tls_weakness(connection, sqlserver_trusts_all=self._sqlserver_trusts_all)
         if weakness is not None:
             log.warning(

@@ -15,8 +15,9 @@ from fetcher.datasources.mongodb.errors import (
     statement_failure,
 )
 from fetcher.datasources.mongodb.layout import Layout, Reading
-from fetcher.datasources.mongodb.rows import CollectionRows, SnapshotRefused
+from fetcher.datasources.mongodb.rows import CollectionRows
 from fetcher.datasources.mongodb.schema import Source
+from fetcher.datasources.snapshots import SnapshotRefused
 from fetcher.datasources.source_settings import ReadSettings
 from fetcher.datasources.targets import Target
 from fetcher_engine import EncodedBatch, SchemaSnapshot, SourceFailure, Stage, StreamRequest
@@ -38,9 +39,16 @@ MakeRows = Callable[[ClientSession | None], CollectionRows]
 class MongoReading:
     """What the readers of one stream share: the server's session, and what is being read in it."""
 
-    def __init__(self, session: MongoSession, snapshot: ClientSession | None) -> None:
+    def __init__(
+        self,
+        session: MongoSession,
+        snapshot: ClientSession | None,
+        *,
+        on_refusal: Callable[[], None],
+    ) -> None:
         self._session = session
         self._snapshot = snapshot
+        self._on_refusal = on_refusal
         self._rows: CollectionRows | None = None
         self._has_begun = False
         session.last_words = self._stop
@@ -51,14 +59,14 @@ class MongoReading:
         try:
             await self._run(rows.fetch, rows)
         except SnapshotRefused:
-            is_refused = True
+            if self._snapshot is None or self._has_begun:
+                raise
         else:
             self._has_begun = True
             return rows
-        if is_refused and (self._snapshot is None or self._has_begun):
-            raise SourceFailure(Stage.QUERY, "unknown")
         # nothing was read yet: without a snapshot then, as on a server that has none
         self._snapshot = None
+        self._on_refusal()
         return await self.start(make)
 
     async def next_batch(self, rows: CollectionRows) -> EncodedBatch | None:
@@ -109,8 +117,13 @@ class MongoSource:
         auth_source: str,
         layout: Layout,
         settings: ReadSettings,
+        on_refusal: Callable[[], None] = lambda: None,
     ) -> None:
-        """No I/O. ``target`` is asked when connecting: only then is the password revealed."""
+        """No I/O. ``target`` is asked when connecting: only then is the password revealed.
+
+        ``on_refusal`` is told of a read that has no snapshot.
+        """
+        self._on_refusal = on_refusal
         self._target = target
         self._database_name = database_name
         self._auth_source = auth_source
@@ -148,7 +161,9 @@ class MongoSource:
                 session, Stage.SCHEMA, lambda: self._layout.readings(database, request)
             )
             snapshot = await _ask(session, Stage.SESSION, session.start_reading)
-            reading = MongoReading(session, snapshot)
+            if not session.offers_snapshots:
+                self._on_refusal()
+            reading = MongoReading(session, snapshot, on_refusal=self._on_refusal)
             return [
                 CollectionReader(reading, self._opener(database, each, request.max_batch_bytes))
                 for each in found

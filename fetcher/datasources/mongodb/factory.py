@@ -35,6 +35,7 @@ class MongodbFactory(SourceFactory):
             ),
             layout=self._layout(record, new_writer),
             settings=self._settings.reading,
+            on_refusal=self._refusal_of(record),
         )
 
     def _layout(self, record: Connection, new_writer: Callable[[], RowWriter]) -> Layout:

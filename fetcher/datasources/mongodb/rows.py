@@ -25,6 +25,7 @@ from fetcher.datasources.mongodb.errors import (
 from fetcher.datasources.mongodb.layout import RowWriter
 from fetcher.datasources.mongodb.query import CollectionQuery
 from fetcher.datasources.mongodb.schema import Source
+from fetcher.datasources.snapshots import SnapshotRefused
 from fetcher_engine import EncodedBatch, SourceFailure, Stage
 
 CHUNK_BYTES: Final = 256 * 1024
@@ -34,10 +35,6 @@ _SERVER_BATCH_DOCUMENTS: Final = 4000
 """The server ends a batch at 16 MiB anyway."""
 
 _Cursor: TypeAlias = "RawBatchCursor[Any]"
-
-
-class SnapshotRefused(Exception):
-    """The server reads this collection, but not in a snapshot."""
 
 
 class CollectionRows:
@@ -116,7 +113,7 @@ class CollectionRows:
 
     def fetch(self) -> None:
         """Wait for more from the server. Raise SourceFailure; SnapshotRefused the first time."""
-        failure: SourceFailure | SnapshotRefused | None = None
+        failure: SourceFailure | None = None
         try:
             self._raw = bytes(next(self._cursor))
             self._open_cursor = self._cursor.cursor_id or 0
@@ -137,7 +134,7 @@ class CollectionRows:
             self._raw, self._starts = b"", ()
             raise failure
 
-    def _refusal(self, error: Exception) -> SourceFailure | SnapshotRefused:
+    def _refusal(self, error: Exception) -> SourceFailure:
         is_first = self._stage is Stage.QUERY
         if is_first and code_of(error) in SNAPSHOT_REFUSED_CODES:
             return SnapshotRefused()

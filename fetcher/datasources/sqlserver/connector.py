@@ -26,8 +26,13 @@ class SqlServerSource:
         names: TableNames,
         renderer: Renderer,
         settings: ReadSettings,
+        on_refusal: Callable[[], None] = lambda: None,
     ) -> None:
-        """No I/O. ``target`` is asked when connecting: only then is the password revealed."""
+        """No I/O. ``target`` is asked when connecting: only then is the password revealed.
+
+        ``on_refusal`` is told of a read that has no snapshot.
+        """
+        self._on_refusal = on_refusal
         self._config_name = config_name
         self._target = target
         self._names = names
@@ -63,6 +68,8 @@ class SqlServerSource:
     async def readers(self, session: Session, request: StreamRequest) -> list[RowReader]:
         """Begin the snapshot and look the tables up in it."""
         traits = await session.begin()
+        if not traits.has_snapshot:
+            self._on_refusal()
         found = await read_tables(
             session, self._names, request.tables, views=self._settings.include_views
         )

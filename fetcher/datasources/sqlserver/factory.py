@@ -25,6 +25,7 @@ class SqlServerFactory(SourceFactory):
             ),
             renderer=Renderer(self._scope.options, texts),
             settings=self._settings.reading,
+            on_refusal=self._refusal_of(record),
         )
 
     def _target(self, record: Connection) -> Target:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 import pytest
+from structlog.testing import capture_logs
 
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EngineError
@@ -187,8 +188,12 @@ async def test_snapshot_is_taken_where_the_database_allows_it() -> None:
         tds_server(orders(answer, snapshot=0)) as forbidding,
         engines() as opened,
     ):
+        told = []
         for server in (allowing, forbidding):
-            await rows_of(opened, source(server), "orders", ["id", "note"])
+            with capture_logs() as logs:
+                await rows_of(opened, source(server), "orders", ["id", "note"])
+            told.append([entry["event"] for entry in logs if entry.get("snapshot") is False])
+    assert told == [[], ["snapshot_refused"]]
     begun = [
         any("ISOLATION LEVEL SNAPSHOT" in each.text for each in server.requests)
         for server in (allowing, forbidding)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import structlog
 
-from fetcher.datasources import tls_warnings
+from fetcher.datasources import told_once
 from fetcher.datasources.engines import RequestEngines, SourceSettings
 from fetcher.domain.connections import Connection, SourceType, TlsSettings
 from fetcher.domain.ids import new_connection_id
@@ -70,7 +70,7 @@ def test_the_operators_own_trust_in_every_sql_server_is_warned_of() -> None:
 
 
 def test_only_so_many_connections_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tls_warnings, "REMEMBERED", 2)
+    monkeypatch.setattr(told_once, "REMEMBERED", 2)
     engines, first = some_engines(), a_connection("allow")
     with structlog.testing.capture_logs() as logged:
         for connection in (first, a_connection("allow"), a_connection("allow"), first):

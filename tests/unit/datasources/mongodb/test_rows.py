@@ -9,8 +9,9 @@ from pymongo.errors import AutoReconnect, OperationFailure
 
 from fetcher.datasources.mongodb.bson_json import BsonWriter
 from fetcher.datasources.mongodb.query import CollectionQuery
-from fetcher.datasources.mongodb.rows import CollectionRows, SnapshotRefused
+from fetcher.datasources.mongodb.rows import CollectionRows
 from fetcher.datasources.mongodb.schema import Source
+from fetcher.datasources.snapshots import SnapshotRefused
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EncodedBatch, SourceFailure
 
