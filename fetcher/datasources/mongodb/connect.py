@@ -37,8 +37,8 @@ CLOSE_SECONDS: Final = 2.0
 _THREADS: Final = trio.CapacityLimiter(32)
 """Threads that wait for MongoDB servers; nobody else's work waits behind them."""
 
-_CLOSERS: Final = trio.CapacityLimiter(8)
-"""What ends a session must not wait for the reads of others."""
+_CLOSERS: Final = trio.CapacityLimiter(32)
+"""As many as may have to end at once. What ends a session must not wait for the reads of others."""
 
 _ROLES: Final = ("isWritablePrimary", "secondary", "setName", "msg")
 """A preferred member was chosen by these."""
@@ -195,14 +195,13 @@ async def _closed(watched: WatchedClient, before: Callable[[], None] | None) -> 
     def close() -> None:
         watched.resume()
         try:
-            if before is not None:
-                with pymongo.timeout(CLOSE_SECONDS):
-                    before()
-        except PyMongoError:
-            pass
-        try:
+            # for both together: what is left of it is the client's own good-bye
             with pymongo.timeout(CLOSE_SECONDS):
-                watched.client.close()
+                try:
+                    if before is not None:
+                        before()
+                finally:
+                    watched.client.close()
         except PyMongoError:
             pass
         watched.interrupt()

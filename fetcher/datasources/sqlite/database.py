@@ -23,6 +23,7 @@ STOP_CHECK_OPERATIONS: Final = 20_000
 """Steps of SQLite's machine between two looks at the stop flag: about a millisecond."""
 
 LOCK_PAUSE_SECONDS: Final = 0.05
+CLOSE_SECONDS: Final = 2.0
 
 _THREADS: Final = trio.CapacityLimiter(8)
 _CLOSING_THREADS: Final = trio.CapacityLimiter(8)
@@ -150,9 +151,12 @@ class SqliteDatabase:
         return outcome
 
     async def close(self) -> None:
-        """Idempotent; never raises. Never waits for the statements of others."""
-        with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(self._connection.close, limiter=_CLOSING_THREADS)
+        """Idempotent; never raises, takes 2 seconds at most. A file system that has not answered by
+        then is left to its thread. Never waits for the statements of others."""
+        with trio.CancelScope(shield=True), trio.move_on_after(CLOSE_SECONDS):
+            await trio.to_thread.run_sync(
+                self._connection.close, limiter=_CLOSING_THREADS, abandon_on_cancel=True
+            )
 
     def _should_stop(self) -> bool:
         return self._stop or time.monotonic() > self._give_up_at

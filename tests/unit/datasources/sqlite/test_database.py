@@ -1,10 +1,13 @@
 """A source's connection in threads that all sources share."""
 
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import trio
+from trio.testing import MockClock
 
 from fetcher.datasources.sqlite import database
 from fetcher.datasources.sqlite.database import SqliteDatabase, SqliteFolder
@@ -34,3 +37,26 @@ async def test_closing_waits_for_nobody_elses_statement(tmp_path: Path) -> None:
         for other in others:
             threads.release_on_behalf_of(other)
     assert not waiting.cancelled_caught
+
+
+class StuckConnection:
+    """A file system that does not answer until it is let go."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+
+    def set_progress_handler(self, handler: object, steps: int) -> None: ...
+
+    def close(self) -> None:
+        self.let_go.wait()
+
+
+async def test_closing_waits_two_seconds_for_a_file_system(autojump_clock: MockClock) -> None:
+    stuck = StuckConnection()
+    opened = SqliteDatabase(cast("sqlite3.Connection", stuck), statement_seconds=5)
+    started = trio.current_time()
+    try:
+        await opened.close()
+        assert trio.current_time() - started == 2
+    finally:
+        stuck.let_go.set()
