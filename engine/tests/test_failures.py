@@ -65,6 +65,22 @@ def test_stage_of_a_failure_decides_its_category(
     assert error.unwrap() is None
 
 
+@pytest.mark.parametrize("phase", [Phase.DISCOVER, Phase.QUERY])
+@pytest.mark.parametrize("stage", list(Stage))
+def test_time_that_is_over_is_a_timeout_once_connected(phase: Phase, stage: Stage) -> None:
+    error = fail_in(phase, SourceFailure(stage, "timeout"))
+    is_connected = stage in (Stage.SCHEMA, Stage.QUERY, Stage.ROWS)
+    assert error.category is (ErrorCategory.TIMEOUT if is_connected else CONNECT)
+    assert (error.stage, error.reason) == (stage, "timeout")
+
+
+@pytest.mark.parametrize("reason", ["invalid_filter", "invalid_filter_value"])
+def test_filter_that_a_connector_cannot_apply_is_the_callers_mistake(reason: str) -> None:
+    error = fail_in(Phase.QUERY, SourceFailure(Stage.QUERY, reason, table="orders"))
+    assert error.category is ErrorCategory.VALIDATION
+    assert error.message == "extraction request has an invalid filter"
+
+
 @pytest.mark.parametrize(
     ("reason", "told"),
     [

@@ -318,6 +318,24 @@ async def test_tables_of_the_default_schema_and_of_another_come_together_on_sql_
     assert found == {"runs": _value(12), "ops.runs": _value(11)}
 
 
+@pytest.mark.parametrize(("asked", "filtered"), [("public.t", "t"), ("t", "public.t")])
+async def test_a_filter_in_another_spelling_of_its_table_is_applied(
+    asked: str, filtered: str, postgres_database: Callable[[], SqlAddress]
+) -> None:
+    address = postgres_database()
+    run_sql(address, "CREATE TABLE t (v int)", "INSERT INTO t VALUES (1), (2)")
+    wanted, filters = normalized_request(
+        {"src": {asked: ("v",)}},
+        {"src": {filtered: {"v": {"eq": (2,)}}}},
+        source_names([connection_to(address)]),
+    )
+    async with engines() as opened:
+        engine = opened.engine_for([connection_to(address)], JobOptions(), {"src": {asked: ("v",)}})
+        request = ExtractionRequest(mapped_fields=wanted, filters=filters)
+        result = await engine.execute_extraction(await engine.plan_extraction(TENANT, request))
+    assert parsed(result.document) == {"t": [{"v": 2}]}
+
+
 async def test_what_is_ambiguous_on_sql_server_is_told() -> None:
     async with a_sql_server() as server:
         connection = source(server)

@@ -11,6 +11,7 @@ import trio
 from fetcher.datasources import session_supply
 from fetcher.datasources.engines import RequestEngines
 from fetcher.domain.connections import Connection
+from fetcher.domain.ids import new_connection_id
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EngineError
 from tests.integration.datasources import harness, mariadb
@@ -134,6 +135,17 @@ async def test_a_session_that_was_broken_by_its_server_is_replaced_quietly(table
         await read(opened, connection)
         (second,) = table.ids()
     assert second != first
+
+
+async def test_two_records_of_one_name_share_no_session(table: Server) -> None:
+    """As two tenants may have them."""
+    connection = table.connection
+    async with engines() as opened:
+        await read(opened, connection)
+        first = table.ids()
+        await read(opened, replace(connection, id=new_connection_id()))
+        assert len(table.ids()) == 2
+        assert set(first) < set(table.ids())
 
 
 async def test_a_changed_password_never_gets_the_old_session(table: Server) -> None:
