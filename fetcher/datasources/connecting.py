@@ -150,7 +150,7 @@ class SourceConnector(Generic[S]):
         sessions: Sessions[S],
         *,
         tests_anew: bool = False,
-        discovery_seconds: float = DISCOVERY_SECONDS,
+        discovery_seconds: float | None = None,
         texts: Texts | None = None,
         on_refusal: Callable[[], None] = lambda: None,
     ) -> None:
@@ -163,7 +163,7 @@ class SourceConnector(Generic[S]):
         self._source = source
         self._sessions = sessions
         self._tests_anew = tests_anew
-        self._discovery_seconds = discovery_seconds
+        self._discovery_seconds = discovery_seconds or DISCOVERY_SECONDS
         self._session: S | None = None
         self._is_clean = False
         """Whether all that was asked of the session has ended well."""

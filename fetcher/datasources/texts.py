@@ -47,20 +47,20 @@ class Texts:
         return replaced
 
 
-def is_valid(data: bytes) -> bool:
-    """Whether it is UTF-8."""
+def is_valid(data: bytes, encoding: str = "utf-8") -> bool:
+    """Whether it is text in the encoding."""
     try:
-        data.decode()
+        data.decode(encoding)
     except UnicodeDecodeError:
         return False
     return True
 
 
-def broken_member(row: bytes) -> str | None:
-    """The first member of a JSON object that is not UTF-8; None where all are."""
-    if is_valid(row):
+def broken_member(row: bytes, encoding: str = "utf-8") -> str | None:
+    """The first member of a JSON object that is no text in the encoding; None where all are."""
+    if is_valid(row, encoding):
         return None
-    members: dict[str, object] = json.loads(row.decode("utf-8", "surrogateescape"), strict=False)
+    members: dict[str, object] = json.loads(row.decode(encoding, "surrogateescape"), strict=False)
     return next(
         (
             name

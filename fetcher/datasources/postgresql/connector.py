@@ -67,7 +67,7 @@ class PostgresqlSource:
             if not self._has_snapshots:
                 raise SnapshotRefused
         else:
-            await session.check_settings()
+            session.check_quoting()
         found = await self._catalogue(session).tables(request.tables)
         readers = []
         for name, fields in request.tables.items():
@@ -90,8 +90,6 @@ class PostgresqlSource:
                     texts=self._renderer.texts,
                 )
             )
-        if self._renderer.texts.replaces:
-            await session.receive_unconverted()
         return readers
 
     def _catalogue(self, session: Session) -> Catalogue:

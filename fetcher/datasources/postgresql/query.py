@@ -11,6 +11,7 @@ from typing import Final
 from psycopg import sql
 
 from fetcher.datasources.filter_values import UnfitValue
+from fetcher.datasources.postgresql.encodings import CODECS
 from fetcher.datasources.postgresql.errors import (
     INVALID_FILTER,
     INVALID_FILTER_VALUE,
@@ -31,6 +32,11 @@ from fetcher_engine import SourceFailure, Stage, encode_text
 MARKER: Final = b"\x01!"
 """Begins what stands in place of a row with a cell that is too large; a row begins with ``{``."""
 
+UTF_8: Final = "utf-8"
+
+_COPY: Final = sql.SQL("COPY ({}) TO STDOUT (FORMAT binary)")
+"""Binary: the cheapest for the server, and its rows need no unescaping."""
+
 _TYPES: Final = """WITH RECURSIVE base(oid, elem) AS (
  SELECT oid, typelem FROM pg_catalog.pg_type WHERE oid = ANY ({oids}::oid[])
  UNION ALL
@@ -49,6 +55,10 @@ class TableQuery:
     name: str
     fields: tuple[str, ...]
     copy: bytes = field(repr=False)
+    stored: bytes | None = field(default=None, repr=False)
+    """The same, with its texts in ``codec``: as they are stored, valid or not, where the server
+    would refuse to send them."""
+    codec: str = UTF_8
     suspect: str | None
     """The one filtered field whose values only the server can judge, where there is one."""
 
@@ -74,13 +84,17 @@ async def prepare_table(
         sql.Identifier(table.schema, table.table),
         sql.SQL(" WHERE {}").format(where) if where is not None else sql.SQL(""),
     )
-    copy = _copy_statement(fields, types, source, renderer, max_cell_bytes)
+    rows = _rows(fields, types, source, renderer, max_cell_bytes)
+    encoding = session.server_encoding
+    codec = CODECS.get(encoding)
     unjudged = [column for column in filters if not is_judged_here(types[column])]
     suspects = unjudged or list(filters)
     return TableQuery(
         name=name,
         fields=tuple(fields),
-        copy=session.quoted(copy),
+        copy=session.quoted(_COPY.format(rows)),
+        stored=session.quoted(_COPY.format(_unconverted(rows, encoding))) if codec else None,
+        codec=codec or UTF_8,
         suspect=suspects[0] if len(suspects) == 1 else None,
     )
 
@@ -140,14 +154,14 @@ def _where(
     return sql.SQL(" AND ").join(conditions) if conditions else None
 
 
-def _copy_statement(
+def _rows(
     fields: Sequence[str],
     types: Mapping[str, ColumnType],
     source: sql.Composable,
     renderer: Renderer,
     max_cell_bytes: int,
 ) -> sql.Composable:
-    """Binary COPY: the cheapest for the server, and its rows need no unescaping.
+    """The rows as one column ``j``.
 
     The inner SELECT is fenced (OFFSET 0), so that a row is rendered once and its size is known;
     the cells are rendered again only where the whole row is larger than one cell may be.
@@ -163,10 +177,9 @@ def _copy_statement(
     ]
     sizes = [sql.SQL("octet_length({})").format(cell) for cell in outer]
     return sql.SQL(
-        "COPY (SELECT CASE WHEN octet_length(r.j) <= {limit} OR greatest({sizes}) <= {limit}"
-        " THEN r.j ELSE chr(1) || '!' || concat_ws(',', {sizes}) END"
-        " FROM (SELECT {row} AS j, {columns} {source} OFFSET 0) r)"
-        " TO STDOUT (FORMAT binary)"
+        "SELECT CASE WHEN octet_length(r.j) <= {limit} OR greatest({sizes}) <= {limit}"
+        " THEN r.j ELSE chr(1) || '!' || concat_ws(',', {sizes}) END AS j"
+        " FROM (SELECT {row} AS j, {columns} {source} OFFSET 0) r"
     ).format(
         limit=sql.Literal(max_cell_bytes),
         sizes=sql.SQL(", ").join(sizes),
@@ -174,6 +187,12 @@ def _copy_statement(
         columns=sql.SQL(", ").join(columns),
         source=source,
     )
+
+
+def _unconverted(rows: sql.Composable, encoding: str) -> sql.Composable:
+    """As bytes, which the server sends as they are. The statement itself stays in UTF-8: with
+    another client encoding the server would read its names and values in that."""
+    return sql.SQL("SELECT convert_to(s.j, {}) FROM ({}) s").format(sql.Literal(encoding), rows)
 
 
 def _row(fields: Sequence[str], cells: Sequence[sql.Composable]) -> sql.Composable:

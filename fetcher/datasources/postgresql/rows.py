@@ -12,7 +12,7 @@ from typing import Final
 
 import psycopg
 import trio
-from psycopg import pq, sql
+from psycopg import pq
 
 from fetcher.datasources.postgresql.errors import (
     CELL_TOO_LARGE,
@@ -23,7 +23,7 @@ from fetcher.datasources.postgresql.errors import (
     RESET,
     TIMEOUT,
 )
-from fetcher.datasources.postgresql.query import MARKER, TableQuery
+from fetcher.datasources.postgresql.query import MARKER, UTF_8, TableQuery
 from fetcher.datasources.postgresql.session import Session
 from fetcher.datasources.texts import Texts, broken_member, is_valid
 from fetcher_engine import EncodedBatch, SourceFailure, Stage
@@ -59,6 +59,9 @@ class CopyReader:
         self._texts = texts
         self._session = session
         self._query = query
+        self._copy, self._codec = query.copy, UTF_8
+        if texts.replaces and query.stored is not None:
+            self._copy, self._codec = query.stored, query.codec
         self._batch_bytes = min(max_batch_bytes, BATCH_BYTES)
         self._begun = False
         self._ended = False
@@ -70,7 +73,7 @@ class CopyReader:
         name = self._query.name
         failure = SourceFailure(Stage.QUERY, PROTOCOL, table=name)
         try:
-            started = await self._session.execute(self._statement(), Stage.QUERY, table=name)
+            started = await self._session.execute(self._copy, Stage.QUERY, table=name)
         except SourceFailure as refused:
             failure = refused
         else:
@@ -81,19 +84,6 @@ class CopyReader:
                 failure.stage, failure.reason, table=name, column=self._query.suspect
             )
         raise failure
-
-    def _statement(self) -> bytes:
-        """In the encoding that the server now reads. ASCII is the same in all of these, so quotes
-        stay what they are."""
-        codec = self._session.codec
-        if codec == "utf-8":
-            return self._query.copy
-        try:
-            return self._query.copy.decode().encode(codec)
-        except UnicodeEncodeError:
-            # names are the database's own; its columns hold no such value
-            pass
-        raise SourceFailure(Stage.QUERY, INVALID_FILTER_VALUE, table=self._query.name)
 
     async def next_batch(self) -> EncodedBatch | None:
         """Rows until the batch is full; None after the last."""
@@ -204,12 +194,11 @@ class CopyReader:
 
     def _in_utf8(self, data: bytes, rows: Sequence[bytes]) -> bytes:
         """What a server sends is not valid where nothing had to be converted: it does not look."""
-        codec = self._session.codec
-        if codec != "utf-8" or not is_valid(data):
+        if self._codec != UTF_8 or not is_valid(data):
             if not self._texts.replaces:
                 columns = filter(None, map(broken_member, rows))
                 raise self._failure(INVALID_TEXT, next(columns, None))
-            return self._texts.decoded(data, codec).encode()
+            return self._texts.decoded(data, self._codec).encode()
         return data
 
     def _largest_cell(self, marker: bytes) -> str:
@@ -220,29 +209,25 @@ class CopyReader:
         return SourceFailure(Stage.ROWS, reason, table=self._query.name, column=column)
 
     async def _column_with_invalid_text(self) -> str | None:
-        """Read again without the server's check, to name the column; None where that fails.
-
-        Only a database in SQL_ASCII holds bytes of any kind; it converts nothing.
-        """
-        if self._session.server_encoding != "SQL_ASCII":
+        """Read again without the server's check, to name the column; None where that fails."""
+        if self._query.stored is None:
             return None
         with trio.move_on_after(FINDING_SECONDS):
             try:
-                return await self._first_bad_column()
+                return await self._first_bad_column(self._query.stored)
             except SourceFailure:
                 return None
         return None
 
-    async def _first_bad_column(self) -> str | None:
-        for statement in ("ROLLBACK", "SET client_encoding TO 'SQL_ASCII'"):
-            await self._session.execute(sql.SQL(statement), Stage.ROWS)
-        await self._session.execute(self._query.copy, Stage.ROWS)
+    async def _first_bad_column(self, stored: bytes) -> str | None:
+        await self._session.begin_again()
+        await self._session.execute(stored, Stage.ROWS)
         skipped: list[bytes] = []
         self._begun = False
         await self._skip_header(skipped)
         row_bytes = skipped[0] if skipped else None
         while row_bytes is not None:
-            if (column := broken_member(row_bytes)) is not None:
+            if (column := broken_member(row_bytes, self._query.codec)) is not None:
                 return column
             following = await self._receive()
             row_bytes = bytes(following[_FRAME_BYTES:]) if following is not None else None

@@ -23,69 +23,35 @@ from fetcher.datasources.postgresql.errors import (
 from fetcher.datasources.targets import Target
 from fetcher_engine import SourceFailure, Stage
 
-UTF_8: Final = "utf-8"
 CANCEL_SECONDS: Final = 2.0
 SETUP_SECONDS: Final = 5.0
 OLDEST_VERSION: Final = 110_000
 
-_SETUP: Final = """SELECT set_config('TimeZone', 'UTC', false),
- set_config('DateStyle', 'ISO, MDY', false),
- set_config('IntervalStyle', 'postgres', false),
- set_config('extra_float_digits', '3', false),
- set_config('standard_conforming_strings', 'on', false),
- set_config('search_path', '', false),
- set_config('jit', 'off', false),
- set_config('max_parallel_workers_per_gather', '0', false),
- set_config('statement_timeout', {statement}, false),
- set_config('lock_timeout', {lock}, false),
- set_config('idle_in_transaction_session_timeout', {statement}, false),
- current_setting('server_encoding')"""
+_SETTINGS: Final = """SELECT set_config('TimeZone', 'UTC', true),
+ set_config('DateStyle', 'ISO, MDY', true),
+ set_config('IntervalStyle', 'postgres', true),
+ set_config('extra_float_digits', '3', true),
+ set_config('standard_conforming_strings', 'on', true),
+ set_config('search_path', '', true),
+ set_config('jit', 'off', true),
+ set_config('max_parallel_workers_per_gather', '0', true),
+ set_config('statement_timeout', {statement}, true),
+ set_config('lock_timeout', {lock}, true),
+ set_config('idle_in_transaction_session_timeout', {statement}, true)"""
 """Spec datasources 12.2. ``extra_float_digits`` 3 gives exact floats before version 12 too.
 Compiling a statement that runs once costs more than it saves: seconds, where arrays are unpacked.
 One process a query is what we take of somebody else's server, and rows keep the order of a scan.
-"""
 
-CODECS: Final = {
-    "SQL_ASCII": "utf-8",
-    "LATIN1": "iso8859-1",
-    "LATIN2": "iso8859-2",
-    "LATIN3": "iso8859-3",
-    "LATIN4": "iso8859-4",
-    "LATIN5": "iso8859-9",
-    "LATIN6": "iso8859-10",
-    "LATIN7": "iso8859-13",
-    "LATIN8": "iso8859-14",
-    "LATIN9": "iso8859-15",
-    "LATIN10": "iso8859-16",
-    "ISO_8859_5": "iso8859-5",
-    "ISO_8859_6": "iso8859-6",
-    "ISO_8859_7": "iso8859-7",
-    "ISO_8859_8": "iso8859-8",
-    "KOI8R": "koi8-r",
-    "KOI8U": "koi8-u",
-    "WIN866": "cp866",
-    "WIN874": "cp874",
-    "WIN1250": "cp1250",
-    "WIN1251": "cp1251",
-    "WIN1252": "cp1252",
-    "WIN1253": "cp1253",
-    "WIN1254": "cp1254",
-    "WIN1255": "cp1255",
-    "WIN1256": "cp1256",
-    "WIN1257": "cp1257",
-    "WIN1258": "cp1258",
-}
-"""Encodings of databases that hold what cannot be converted to UTF-8, by the codecs that read them
-as the server does."""
+They end with their transaction: behind a pooler the session goes on to somebody else.
+"""
 
 _SNAPSHOT: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
-_SETTINGS: Final = """SELECT current_setting('TimeZone') = 'UTC'
- AND current_setting('DateStyle') = 'ISO, MDY'
- AND current_setting('IntervalStyle') = 'postgres'
- AND current_setting('extra_float_digits') = '3'
- AND current_setting('search_path') = ''"""
-"""What decides how values are written and names are read."""
+_ALONE: Final = b"SET TRANSACTION READ ONLY"
+"""Begins a message of several statements, which are one transaction without a block: even a pooler
+that hands out its sessions by the statement lets them through."""
+
+_OWN_PROCESS: Final = b"SELECT pg_catalog.pg_backend_pid()"
 
 _OK: Final = frozenset({pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK})
 
@@ -98,61 +64,67 @@ class Session:
     ) -> None:
         self._connection = connection
         self._statement_seconds = statement_seconds
-        self.pgconn = connection.pgconn
-        self.server_encoding = ""
+        self._settings = b""
         self._last_state: str | None = None
-        self.codec = UTF_8
-        """What texts of results are written in."""
+        self.pgconn = connection.pgconn
 
     @classmethod
     async def open(
         cls, target: Target, *, statement_seconds: float, lock_seconds: float
     ) -> "Session":
-        """Connect and prepare the session; cancelled or failed, it is closed again."""
+        """Connect; cancelled or failed, nothing stays open."""
         session = cls(await connect(target), statement_seconds=statement_seconds)
-        prepared = False
+        is_fit = False
         try:
-            with trio.move_on_after(SETUP_SECONDS):
-                await session._prepare(statement_seconds, lock_seconds)
-                prepared = True
-            if not prepared:
-                raise SourceFailure(Stage.SESSION, TIMEOUT)
+            session._check_server()
+            session._limit(statement_seconds, lock_seconds)
+            is_fit = True
         finally:
-            if not prepared:
+            if not is_fit:
                 await session.close()
         return session
+
+    @property
+    def server_encoding(self) -> str:
+        return (self.pgconn.parameter_status(b"server_encoding") or b"").decode()
 
     async def execute(
         self, statement: sql.Composable | bytes, stage: Stage, *, table: str | None = None
     ) -> pq.abc.PGresult:
-        """Run one statement to its end. A COPY ends here with its first message still unread."""
-        result: pq.abc.PGresult | None = None
-        with trio.move_on_after(self._statement_seconds + SETUP_SECONDS):
-            text = statement if isinstance(statement, bytes) else self.quoted(statement)
-            await self._send(text, stage, table)
-            result = await self.result(stage, table=table)
-        if result is None:
-            raise SourceFailure(stage, TIMEOUT, table=table)
-        return result
+        """Run one statement to its end. A COPY ends here with its first message still unread.
+
+        Outside of a snapshot it is a read-only transaction of its own, with our settings.
+        """
+        text = statement if isinstance(statement, bytes) else self.quoted(statement)
+        if self.pgconn.transaction_status == pq.TransactionStatus.IDLE:
+            text = b"; ".join((_ALONE, self._settings, text))
+        return await self._run(text, stage, table)
 
     async def begin_snapshot(self) -> bool:
         """Read from here on as of one moment. False: the server says that it begins none; the
         session is of no use any more."""
         self._last_state = None
         try:
-            await self.execute(_SNAPSHOT, Stage.SESSION)
+            await self._run(b"; ".join((_SNAPSHOT, self._settings)), Stage.SESSION)
         except SourceFailure:
             if not self._was_refused():
                 raise
             return False
+        self.check_quoting()
         return True
 
-    async def check_settings(self) -> None:
-        """Fail where a later statement does not meet what was set before: one that is read would
-        come in whatever form somebody else set."""
-        result = await self.execute(sql.SQL(_SETTINGS), Stage.SESSION)
-        if result.get_value(0, 0) != b"t":
-            raise SourceFailure(Stage.SESSION, "settings_lost")
+    async def begin_again(self) -> None:
+        """After a failed statement: where a snapshot was begun, begin another one."""
+        if self.pgconn.transaction_status != pq.TransactionStatus.IDLE:
+            await self._run(b"ROLLBACK", Stage.SESSION)
+            await self.begin_snapshot()
+
+    def check_quoting(self) -> None:
+        """Fail where the server would read our constants otherwise than they are written."""
+        strings = self.pgconn.parameter_status(b"standard_conforming_strings")
+        encoding = self.pgconn.parameter_status(b"client_encoding")
+        if strings != b"on" or encoding != b"UTF8":
+            raise SourceFailure(Stage.SESSION, PROTOCOL)
 
     async def result(self, stage: Stage, *, table: str | None = None) -> pq.abc.PGresult:
         """Wait for the statement's result, or for the start of a COPY."""
@@ -191,35 +163,29 @@ class Session:
         if lost:
             raise SourceFailure(stage, RESET, table=table)
 
-    async def receive_unconverted(self) -> None:
-        """From now on let texts come as they are stored, where the server would refuse to send
-        what is invalid in them: in SQL_ASCII, and in the encodings of single bytes.
-
-        What is sent from now on must be in the codec's encoding.
-        """
-        codec = CODECS.get(self.server_encoding)
-        if codec is None:
-            return
-        statement = sql.SQL("SET client_encoding TO {}").format(sql.Literal(self.server_encoding))
-        await self.execute(statement, Stage.SESSION)
-        self.codec = codec
-
     def quoted(self, statement: sql.Composable) -> bytes:
         """The statement as this session's server reads it."""
         return statement.as_bytes(self._connection)
 
     async def rest(self) -> None:
-        """Nothing of what was asked of the session is left in it: it may wait for other work."""
-        if self.pgconn.transaction_status != pq.TransactionStatus.IDLE:
-            await self.execute(b"ROLLBACK", Stage.SESSION)
-        await self.execute(b"DISCARD ALL", Stage.SESSION)
+        """Nothing of what was asked of the session is left in it: it may wait for other work.
+
+        Behind a pooler, which tells of a process that is not the server's, it had better end:
+        others wait for its place, and what else is in it is theirs.
+        """
+        is_idle = self.pgconn.transaction_status == pq.TransactionStatus.IDLE
+        ending = b"" if is_idle else b"ROLLBACK; "
+        result = await self._run(ending + _OWN_PROCESS, Stage.SESSION)
+        if int(result.get_value(0, 0) or 0) != self.pgconn.backend_pid:
+            raise SourceFailure(Stage.SESSION, "pooled")
+        await self._run(b"DISCARD ALL", Stage.SESSION)
         if self.pgconn.transaction_status != pq.TransactionStatus.IDLE:
             raise SourceFailure(Stage.SESSION, PROTOCOL)
 
     async def resume(self, *, statement_seconds: float, lock_seconds: float) -> None:
         """Prepare a session that waited; this also shows that the server answers."""
-        self._statement_seconds = statement_seconds
-        await self._prepare(statement_seconds, lock_seconds)
+        self._limit(statement_seconds, lock_seconds)
+        await self._run(_OWN_PROCESS, Stage.SESSION)
 
     async def close(self) -> None:
         """End the session, here and on the server; never raises, takes 2 seconds at most.
@@ -236,21 +202,26 @@ class Session:
         finally:
             self._connection.close()
 
-    async def _prepare(self, statement_seconds: float, lock_seconds: float) -> None:
+    def _check_server(self) -> None:
         if self.pgconn.server_version < OLDEST_VERSION:
             raise SourceFailure(Stage.SESSION, "unsupported_version")
-        setup = sql.SQL(_SETUP).format(
+
+    def _limit(self, statement_seconds: float, lock_seconds: float) -> None:
+        self._statement_seconds = statement_seconds
+        settings = sql.SQL(_SETTINGS).format(
             statement=sql.Literal(_milliseconds(statement_seconds)),
             lock=sql.Literal(_milliseconds(lock_seconds)),
         )
-        result = await self.execute(setup, Stage.SESSION)
-        self.server_encoding = (result.get_value(0, 11) or b"").decode()
-        # our statements hold quoted values: these two decide how the server reads them
-        strings = self.pgconn.parameter_status(b"standard_conforming_strings")
-        encoding = self.pgconn.parameter_status(b"client_encoding")
-        if strings != b"on" or encoding != b"UTF8":
-            raise SourceFailure(Stage.SESSION, PROTOCOL)
-        self.codec = UTF_8
+        self._settings = self.quoted(settings)
+
+    async def _run(self, text: bytes, stage: Stage, table: str | None = None) -> pq.abc.PGresult:
+        result: pq.abc.PGresult | None = None
+        with trio.move_on_after(self._statement_seconds + SETUP_SECONDS):
+            await self._send(text, stage, table)
+            result = await self.result(stage, table=table)
+        if result is None:
+            raise SourceFailure(stage, TIMEOUT, table=table)
+        return result
 
     def _was_refused(self) -> bool:
         """Whether the server itself said so, before it hung up perhaps."""

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import psycopg
+from psycopg import sql
 
 from fetcher.datasources.engines import RequestEngines, SourceSettings, open_source_engines
 from fetcher.domain.connections import Connection, SourceType, TlsSettings
@@ -81,6 +82,24 @@ def own_database(server: SqlAddress) -> Iterator[SqlAddress]:
         yield replace(server, database=name)
     finally:
         run_sql(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def database_in(server: SqlAddress, encoding: str) -> Iterator[SqlAddress]:
+    """An empty database on a PostgreSQL server in the encoding, dropped at the end."""
+    name = f"fetcher_src_{encoding.lower()}"
+    identifier = sql.Identifier(name)
+    with psycopg.connect(server.conninfo, autocommit=True) as admin:
+        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(identifier))
+        admin.execute(
+            sql.SQL(
+                "CREATE DATABASE {} TEMPLATE template0 ENCODING {} LC_COLLATE 'C' LC_CTYPE 'C'"
+            ).format(identifier, sql.Literal(encoding))
+        )
+        try:
+            yield replace(server, database=name)
+        finally:
+            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
 
 
 def run_sql(address: SqlAddress, *statements: str) -> None:

@@ -7,7 +7,10 @@ from functools import partial
 
 import trio
 
-_FORGETTING = b"RESET extra_float_digits; "
+_FORGETTING = (
+    b"SET extra_float_digits = 0; SET DateStyle = 'SQL, DMY'; SET TimeZone = 'Asia/Tokyo';"
+    b" SET search_path = information_schema; COMMIT; "
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,7 +81,7 @@ async def _up(proxy: RefusingProxy, client: trio.SocketStream, server: trio.Sock
                     await client.send_all(proxy.refusal)
                 if proxy.hangs_up:
                     return
-            elif proxy.forgets and statement is not None and b"AND current_setting" in statement:
+            elif proxy.forgets and statement is not None:
                 await server.send_all(_query(_FORGETTING + statement))
             else:
                 await server.send_all(message)

@@ -5,7 +5,7 @@ It fails the job with source, table and column named; ``invalidText: replace`` r
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,11 +15,10 @@ import pymongo
 import pytest
 import structlog
 from bson.raw_bson import RawBSONDocument
-from psycopg import sql
 from pymongo.errors import OperationFailure
 
 from fetcher.datasources.mysql.charsets import LOSSY
-from fetcher.datasources.postgresql.session import CODECS
+from fetcher.datasources.postgresql.encodings import CODECS
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EngineError
@@ -27,6 +26,7 @@ from tests.integration.datasources.harness import (
     TENANT,
     a_connection,
     connection_to,
+    database_in,
     document,
     engines,
     parsed,
@@ -70,23 +70,6 @@ def told(characters: int) -> Rows:
             "characters": characters,
         }
     ]
-
-
-@contextmanager
-def database_in(server: SqlAddress, encoding: str) -> Iterator[SqlAddress]:
-    name = f"fetcher_src_{encoding.lower()}"
-    identifier = sql.Identifier(name)
-    with psycopg.connect(server.conninfo, autocommit=True) as admin:
-        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(identifier))
-        admin.execute(
-            sql.SQL(
-                "CREATE DATABASE {} TEMPLATE template0 ENCODING {} LC_COLLATE 'C' LC_CTYPE 'C'"
-            ).format(identifier, sql.Literal(encoding))
-        )
-        try:
-            yield replace(server, database=name)
-        finally:
-            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(identifier))
 
 
 @pytest.mark.integration
@@ -135,9 +118,9 @@ async def test_postgresql_with_a_byte_that_its_encoding_leaves_undefined(
             "INSERT INTO t VALUES ('\u20ac\u00e9', convert_from('\\x6181', 'WIN1252'))",
         )
         connection = connection_to(address)
-        source_name, stage, reason, table, _ = await failure_of(connection)
+        failure = await failure_of(connection)
         rows, logged = await replaced(connection)
-    assert (source_name, stage, reason, table) == ("src", "rows", "invalid_text", "t")
+    assert failure == ("src", "rows", "invalid_text", "t", "broken")
     assert rows == [{"fine": "\u20ac\u00e9", "broken": "a\ufffd"}]
     assert logged == told(1)
 

@@ -138,8 +138,7 @@ async def test_case_13_before_the_first_row(
     answer: Answer,
     expected: tuple[str, str],
 ) -> None:
-    defaults: Any = connecting.SourceConnector.__init__.__kwdefaults__
-    monkeypatch.setitem(defaults, "discovery_seconds", 0.4)
+    monkeypatch.setattr(connecting, "DISCOVERY_SECONDS", 0.4)
     async with fake_mongo(**served(silent, **{command: answer})) as server:
         assert await outcome(opened, a_source(server.port)) == expected
 

@@ -1,6 +1,5 @@
 """What becomes of rows that a server sent without looking at their text."""
 
-from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -15,8 +14,11 @@ ROWS = [b'{"id":1,"a":"h\xc3\xa9","b":"x"}', b'{"id":2,"a":"y","b":"\xe9\xf3\\""
 
 
 def a_reader(texts: Texts, codec: str = "utf-8") -> CopyReader:
-    session = cast("Session", SimpleNamespace(codec=codec))
-    query = TableQuery(name="t", fields=("id", "a", "b"), copy=b"", suspect=None)
+    session = cast("Session", None)
+    stored = None if codec == "utf-8" else b""
+    query = TableQuery(
+        name="t", fields=("id", "a", "b"), copy=b"", stored=stored, codec=codec, suspect=None
+    )
     return CopyReader(session, query, max_batch_bytes=1024, texts=texts)
 
 
