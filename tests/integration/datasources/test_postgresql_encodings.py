@@ -118,3 +118,23 @@ async def test_an_invalid_text_beside_names_that_are_not_ascii(
         "t\u20ac",
         "c\u00e9",
     )
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+async def test_a_code_that_an_encoding_of_several_bytes_leaves_undefined_fails_the_job(
+    postgres: SqlAddress, replaces: bool
+) -> None:
+    with database_in(postgres, "EUC_JP") as address:
+        run_sql(
+            address,
+            "CREATE TABLE t (a text)",
+            "INSERT INTO t VALUES (convert_from('\\xa9a1', 'EUC_JP'))",
+        )
+        connection = connection_to(address)
+        async with engines() as opened:
+            with pytest.raises(EngineError) as caught:
+                await document(
+                    opened, replacing(connection) if replaces else connection, {"t": ["a"]}
+                )
+    failure = caught.value
+    assert (failure.stage, failure.reason, failure.table) == ("rows", "invalid_text", "t")
