@@ -9,8 +9,8 @@ from fetcher.datasources.oracle.names import TableId as OracleTable
 from fetcher.datasources.oracle.schema import Column as OracleColumn
 from fetcher.datasources.oracle.types import column_type
 from fetcher.datasources.sqlserver import query as sqlserver
-from fetcher.datasources.sqlserver.names import TableId as SqlServerTable
 from fetcher.datasources.sqlserver.types import Column as SqlServerColumn
+from fetcher.datasources.table_names import TableId as SqlServerTable
 from fetcher.domain.connections import SourceType
 from fetcher.domain.json_text import dumps
 from tests.operators.cases import CASES

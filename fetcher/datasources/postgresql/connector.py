@@ -5,7 +5,7 @@ from collections.abc import Callable
 from psycopg import sql
 
 from fetcher.datasources.postgresql.errors import SCHEMA_CHANGED
-from fetcher.datasources.postgresql.names import TableId, TableNames
+from fetcher.datasources.postgresql.names import TableNames
 from fetcher.datasources.postgresql.query import prepare_table
 from fetcher.datasources.postgresql.rows import CopyReader
 from fetcher.datasources.postgresql.schema import Catalogue
@@ -13,6 +13,7 @@ from fetcher.datasources.postgresql.session import Session
 from fetcher.datasources.postgresql.types import Renderer
 from fetcher.datasources.snapshots import SnapshotRefused
 from fetcher.datasources.source_settings import ReadSettings
+from fetcher.datasources.table_names import TableId
 from fetcher.datasources.targets import Target
 from fetcher_engine import ColumnSnapshot, SchemaSnapshot, SourceFailure, Stage, StreamRequest
 

@@ -1,83 +1,13 @@
-"""Which table a requested name means (spec datasources 6.2, 7; spec engine 17.1).
+"""What names mean to PostgreSQL, which tells case apart in all of them but ``public``."""
 
-A name travels through the Engine as one text, normalized by the compat layer; on the server it is
-a pair. A dot in it may separate a schema or be part of a name: the first pair that exists is meant,
-the plain reading of ``schema.table`` first.
-"""
-
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from itertools import takewhile
-
-from fetcher.compat.names import (
-    DEFAULT_SCHEMAS,
-    POSTGRESQL,
-    SourceNames,
-    normalized_table,
-    shown_table,
-    table_readings,
-)
+from fetcher.compat.names import DEFAULT_SCHEMAS, POSTGRESQL, table_readings
+from fetcher.datasources.table_names import SchemaTableNames, TableId
 
 PUBLIC = DEFAULT_SCHEMAS[POSTGRESQL]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class TableId:
-    """A table as the catalogue spells it."""
-
-    schema: str
-    table: str
-
-    @property
-    def folded(self) -> tuple[str, str]:
-        """The same for all spellings that differ in case alone."""
-        return self.schema.casefold(), self.table.casefold()
-
-
-class TableNames:
-    """The names of one source.
-
-    ``schema`` is the connection's own: what a listing lists, and where bare names lie; these lie in
-    ``public`` all the same where ``keeps_default``.
-    """
-
-    def __init__(
-        self,
-        schema: str | None,
-        requested: Iterable[str] | None = None,
-        *,
-        keeps_default: bool = False,
-    ) -> None:
-        source = SourceNames(POSTGRESQL, "" if keeps_default else schema or "")
-        self.default_schema = source.default_schema
-        self.listed_schema = SourceNames(POSTGRESQL, schema or "").default_schema
-        self._requested: Mapping[str, frozenset[str]] | None = None
-        if requested is not None:
-            grouped: dict[str, set[str]] = {}
-            for raw in requested:
-                grouped.setdefault(normalized_table(raw, source), set()).add(raw)
-            self._requested = {name: frozenset(raws) for name, raws in grouped.items()}
-
-    @property
-    def requested(self) -> tuple[str, ...] | None:
-        """The normalized names that were asked for; None where nobody asked for any."""
-        return None if self._requested is None else tuple(sorted(self._requested))
-
-    def displayed(self, table: TableId) -> str:
-        """How a listing names the table."""
-        is_bare = table.schema == self.default_schema
-        return shown_table(table.table, "" if is_bare else table.schema)
-
-    def candidates(self, name: str) -> tuple[TableId, ...]:
-        """What a normalized name may mean, in the order of preference, each once.
-
-        The names as they were requested decide. Where several became this one, it means what all of
-        them mean: as soon as their readings part, nothing.
-        """
-        raws = (self._requested or {}).get(name) or frozenset({name})
-        readings = [self._readings(raw) for raw in raws]
-        common = takewhile(lambda alike: len(set(alike)) == 1, zip(*readings, strict=False))
-        return tuple(alike[0] for alike in common)
+class TableNames(SchemaTableNames):
+    source_type = POSTGRESQL
 
     def _readings(self, raw: str) -> tuple[TableId, ...]:
         found: list[TableId] = []

@@ -18,7 +18,6 @@ from fetcher.datasources.postgresql.errors import (
     SCHEMA_CHANGED,
 )
 from fetcher.datasources.postgresql.filters import is_judged_here, predicate_sql
-from fetcher.datasources.postgresql.names import TableId
 from fetcher.datasources.postgresql.session import Session
 from fetcher.datasources.postgresql.types import (
     ColumnType,
@@ -27,6 +26,7 @@ from fetcher.datasources.postgresql.types import (
     catalogued_type,
 )
 from fetcher.datasources.predicates import MalformedCondition, predicates_of
+from fetcher.datasources.table_names import TableId
 from fetcher_engine import SourceFailure, Stage, encode_text
 
 MARKER: Final = b"\x01!"

@@ -15,8 +15,9 @@ from psycopg.pq.abc import PGresult
 
 from fetcher.compat import SourceNames, prepared_snapshot
 from fetcher.compat.names import POSTGRESQL
-from fetcher.datasources.postgresql.names import TableId, TableNames
+from fetcher.datasources.postgresql.names import TableNames
 from fetcher.datasources.postgresql.session import Session
+from fetcher.datasources.table_names import TableId
 from fetcher_engine import AmbiguousTable, ColumnSnapshot, SchemaSnapshot, Stage, TableSnapshot
 
 _PARSERS: Final = trio.CapacityLimiter(2)
@@ -89,8 +90,8 @@ class Catalogue:
 
     async def _meant(self, wanted: Iterable[str]) -> dict[str, dict[TableId, Columns]]:
         """By wanted name the table of that name, else those that differ from it in case alone."""
-        candidates = {name: self._names.candidates(name) for name in wanted}
-        pairs = sorted({table for tables in candidates.values() for table in tables})
+        wanted = list(wanted)
+        pairs = sorted({table for name in wanted for table in self._names.candidates(name)})
         if not pairs:
             return {}
         scope = sql.SQL(
@@ -101,26 +102,14 @@ class Catalogue:
             sql.Literal([pair.table for pair in pairs]),
         )
         found = await self._read(scope)
-        meant = {name: _first_reading(tables, found) for name, tables in candidates.items()}
-        return {name: tables for name, tables in meant.items() if tables}
+        meant = {name: self._names.meant(name, found) for name in wanted}
+        return {name: {t: found[t] for t in each} for name, each in meant.items() if each}
 
     async def _read(self, scope: sql.Composable) -> Mapping[TableId, Columns]:
         kinds = sql.SQL('{}::"char"[]').format(sql.Literal(self._kinds))
         statement = sql.SQL(_CATALOGUE).format(kinds=kinds, scope=scope)
         result = await self._session.execute(statement, Stage.SCHEMA)
         return await trio.to_thread.run_sync(_parsed, result, limiter=_PARSERS)
-
-
-def _first_reading(
-    candidates: Iterable[TableId], found: Mapping[TableId, Columns]
-) -> dict[TableId, Columns]:
-    exact = next((table for table in candidates if table in found), None)
-    if exact is not None:
-        return {exact: found[exact]}
-    for candidate in candidates:
-        if alike := {t: columns for t, columns in found.items() if t.folded == candidate.folded}:
-            return alike
-    return {}
 
 
 def _parsed(result: PGresult) -> Mapping[TableId, Columns]:

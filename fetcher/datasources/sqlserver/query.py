@@ -8,8 +8,9 @@ from fetcher.datasources.predicates import MalformedCondition, predicates_of
 from fetcher.datasources.sqlserver.errors import INVALID_FILTER, INVALID_FILTER_VALUE
 from fetcher.datasources.sqlserver.filters import Values, predicate_sql
 from fetcher.datasources.sqlserver.link import Statement
-from fetcher.datasources.sqlserver.names import TableId, quoted
+from fetcher.datasources.sqlserver.names import quoted
 from fetcher.datasources.sqlserver.types import Column, read_expression
+from fetcher.datasources.table_names import TableId
 from fetcher_engine import SourceFailure, Stage
 
 

@@ -9,9 +9,10 @@ from typing import Any, Final
 from fetcher.compat import SourceNames, prepared_snapshot
 from fetcher.compat.names import SQL_SERVER
 from fetcher.datasources.sqlserver.link import Statement
-from fetcher.datasources.sqlserver.names import TableId, TableNames
+from fetcher.datasources.sqlserver.names import TableNames
 from fetcher.datasources.sqlserver.session import Session
 from fetcher.datasources.sqlserver.types import Column
+from fetcher.datasources.table_names import TableId
 from fetcher_engine import AmbiguousTable, ColumnSnapshot, SchemaSnapshot, Stage, TableSnapshot
 
 _CATALOGUE: Final = """SELECT s.name, o.name, c.name, b.name, t.name,

@@ -2,7 +2,8 @@
 
 import pytest
 
-from fetcher.datasources.postgresql.names import TableId, TableNames
+from fetcher.datasources.postgresql.names import TableNames
+from fetcher.datasources.table_names import TableId
 
 
 def test_a_name_with_dots_is_read_in_every_way_that_a_server_can_have() -> None:

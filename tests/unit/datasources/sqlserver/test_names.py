@@ -2,7 +2,8 @@
 
 import pytest
 
-from fetcher.datasources.sqlserver.names import TableId, TableNames, quoted
+from fetcher.datasources.sqlserver.names import TableNames, quoted
+from fetcher.datasources.table_names import TableId
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """The catalogue's one statement, and its rows as tables."""
 
-from fetcher.datasources.sqlserver.names import TableId
 from fetcher.datasources.sqlserver.schema import schema_statement, tables_in, tables_statement
 from fetcher.datasources.sqlserver.types import Kind
+from fetcher.datasources.table_names import TableId
 
 
 def test_all_tables_of_a_schema_in_one_statement() -> None:
