@@ -26,6 +26,9 @@ _MOMENT: Final = re.compile(
     re.ASCII,
 )
 _MAX_NUMBER_CHARS: Final = 1000
+_UUID: Final = re.compile(
+    r"(urn:uuid:)?\{?([0-9a-f]{4}-?){7}[0-9a-f]{4}\}?", re.ASCII | re.IGNORECASE
+)
 
 
 class UnfitValue(Exception):
@@ -45,6 +48,8 @@ def number_of(value: JsonScalar) -> int | Decimal:
         value = Decimal(text)
     if not value.is_finite():
         raise UnfitValue
+    if not value:
+        return 0  # whatever its exponent
     if abs(value.adjusted()) < _MAX_NUMBER_CHARS and value == value.to_integral_value():
         return int(value)
     return value
@@ -60,7 +65,7 @@ def integer_of(value: JsonScalar, held: range) -> int | Decimal:
 
 def whole_bound(sign: str, number: int | Decimal) -> int | Decimal:
     """The integer that bounds the same integers; only where a double would lose the fraction."""
-    if isinstance(number, int) or abs(number) < _WHOLE_DOUBLES:
+    if isinstance(number, int) or size_of(number) < _WHOLE_DOUBLES:
         return number
     rounding = ROUND_FLOOR if sign in (">", "<=") else ROUND_CEILING
     return int(number.to_integral_value(rounding))
@@ -70,8 +75,12 @@ def is_between_doubles(number: int | Decimal) -> bool:
     """Neither an integer of 64 bits nor a double, and near enough to one to be taken for it."""
     if isinstance(number, int) and number in INT64:
         return False
-    size = abs(Decimal(number))
-    return _WHOLE_DOUBLES <= size < 2**64 and float(number) != number
+    return _WHOLE_DOUBLES <= size_of(number) < 2**64 and float(number) != number
+
+
+def size_of(number: int | Decimal) -> Decimal:
+    """Without the sign, and exactly: ``abs`` would round to 28 digits."""
+    return Decimal(number).copy_abs()
 
 
 def double_of(value: JsonScalar) -> float:
@@ -111,12 +120,11 @@ def text_of(value: JsonScalar) -> str:
 
 
 def uuid_of(value: JsonScalar) -> UUID:
-    try:
-        if isinstance(value, str):
-            return UUID(value.strip())
-    except ValueError:
-        pass
-    raise UnfitValue
+    text = value.strip() if isinstance(value, str) else ""
+    # Python's own reading takes digits of all scripts, signs and underscores
+    if not _UUID.fullmatch(text):
+        raise UnfitValue
+    return UUID(text)
 
 
 def bytes_of(value: JsonScalar) -> bytes:

@@ -20,6 +20,7 @@ from fetcher.datasources.filter_values import (
     is_day,
     moment_of,
     number_of,
+    size_of,
     text_of,
     truth_of,
     uuid_of,
@@ -91,14 +92,15 @@ def like_pattern(pattern: str) -> str:
             at += 1
             parts.append(_escaped(pattern[at]))
         elif character == "%":
-            parts.append(".*")
+            if parts[-1:] != [".*"]:  # two of them would try every place between them
+                parts.append(".*")
             ends = False
         else:
             parts.append("." if character == "_" else _escaped(character))
         at += 1
-    while parts and parts[0] == ".*":
+    if parts[:1] == [".*"]:
         parts.pop(0)
-    while parts and parts[-1] == ".*":
+    if parts[-1:] == [".*"]:
         parts.pop()
     return f"{'^' if starts else ''}{''.join(parts)}{_END if ends else ''}"
 
@@ -191,9 +193,9 @@ def _number_forms(types: Types, value: JsonScalar, operator: str) -> list[_Form]
     bound = whole_bound(_SIGNS.get(operator, ""), number)
     if operator != "$eq" and isinstance(bound, int) and bound in INT64:
         forms.append((Int64(bound), kinds.NUMBER))
-    elif abs(Decimal(number)) < _LEAST_INFINITY and not is_between_doubles(number):
+    elif size_of(number) < _LEAST_INFINITY and not is_between_doubles(number):
         forms.append((float(number), kinds.NUMBER))
-    elif types and kinds.DECIMAL not in types and abs(Decimal(number)) >= _LEAST_INFINITY:
+    elif types and kinds.DECIMAL not in types and size_of(number) >= _LEAST_INFINITY:
         raise UnfitValue
     return [*forms, (_decimal(Decimal(number)), kinds.DECIMAL)]
 

@@ -111,7 +111,15 @@ def condition_of(place: str, column: ColumnSnapshot, predicate: Predicate) -> Co
             marks = ", ".join(["(?)"] * len(patterns))
             match_one = f"{place} LIKE p.column1 ESCAPE '\\'"
             text = f"EXISTS (SELECT 1 FROM (VALUES {marks}) AS p WHERE {match_one})"  # noqa: S608 - marks only
-            return text, [text_of(pattern) for pattern in patterns]
+            return text, [_pattern(pattern) for pattern in patterns]
+
+
+def _pattern(written: str) -> str:
+    """For SQLite a pattern ends at its first NUL, whatever stands behind it."""
+    pattern = text_of(written)
+    if "\0" in pattern:
+        raise UnfitValue
+    return pattern
 
 
 def _membership(place: str, kind: Kind, wanted: Membership) -> Condition:

@@ -19,6 +19,7 @@ from fetcher.datasources.filter_values import (
     is_day,
     moment_of,
     number_of,
+    size_of,
     text_of,
     truth_of,
     uuid_of,
@@ -36,6 +37,8 @@ from fetcher.datasources.filter_values import (
         (Decimal("7.0"), 7),
         (Decimal("1e400"), 10**400),
         (Decimal("1e4000"), Decimal("1e4000")),
+        (Decimal("0e9999"), 0),
+        ("-0e-9999", 0),
     ],
 )
 def test_a_number_is_exactly_what_was_written(text: str | Decimal, number: int | Decimal) -> None:
@@ -56,6 +59,7 @@ def test_a_number_is_exactly_what_was_written(text: str | Decimal, number: int |
         *((truth_of, value) for value in ("perhaps", 2, "", None, Decimal(1))),
         *((text_of, value) for value in (True, None, "\ud800")),
         *((uuid_of, value) for value in ("zz", 5, "", None)),
+        *((uuid_of, f"{start}{'0' * 30}") for start in ("+0", "0x", "1_", "\u06600", "{{")),
         *((bytes_of, value) for value in ("***", "AAE", 1, None)),
         *((day_of, value) for value in ("2031-02-30", "20310228", "2031-W09-5", 1, "0000-01-01")),
     ],
@@ -65,6 +69,13 @@ def test_what_is_no_such_value_is_refused(
 ) -> None:
     with pytest.raises(UnfitValue):
         reader(value)
+
+
+def test_a_uuid_is_written_in_any_of_its_ways() -> None:
+    plain = "7f3c1f0e9c554b0e8f570c5a1f2d9b10"
+    whole = "7F3C1F0E-9C55-4b0e-8f57-0c5a1f2d9b10"
+    for text in (plain, whole, f"{{{whole}}}", f"urn:uuid:{whole}", f" {whole}\n"):
+        assert uuid_of(text).hex == plain
 
 
 def test_an_integer_is_one_of_its_column() -> None:
@@ -82,6 +93,12 @@ def test_an_integer_is_one_of_its_column() -> None:
 def test_a_fraction_beyond_doubles_bounds_integers(sign: str, bound: int) -> None:
     assert whole_bound(sign, Decimal(2**53) + Decimal("0.5")) == bound
     assert whole_bound(sign, Decimal("0.5")) == Decimal("0.5")
+
+
+def test_a_number_is_measured_exactly() -> None:
+    huge = 2**1024 - 2**970
+    assert size_of(-huge) == huge
+    assert size_of(Decimal("-1e-9999")) == Decimal("1e-9999")
 
 
 def test_what_would_be_taken_for_another_number_is_known() -> None:

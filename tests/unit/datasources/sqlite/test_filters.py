@@ -85,3 +85,11 @@ def test_a_column_without_a_declaration_takes_values_as_they_are() -> None:
 def test_what_the_declaration_excludes_is_refused(declared: str, value: object) -> None:
     with pytest.raises(UnfitValue):
         matching(declared, [], {"eq": [value]})
+
+
+def test_a_pattern_that_would_end_early_is_unfit() -> None:
+    """SQLite reads ``%`` out of ``%\\0x``, and the empty text out of ``\\0``."""
+    assert matching("TEXT", ["", "a"], {"like": ["a"]}) == ["a"]
+    for pattern in ("\0", "%\0x"):
+        with pytest.raises(UnfitValue):
+            matching("TEXT", ["", "a"], {"like": [pattern]})
