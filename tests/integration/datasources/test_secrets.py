@@ -19,6 +19,7 @@ from structlog.testing import capture_logs
 from fetcher.datasources.engines import RequestEngines
 from fetcher.datasources.records import descriptor_of
 from fetcher.domain.connections import Connection, SourceType, TlsSettings
+from fetcher.domain.ids import new_connection_id
 from fetcher_engine import EngineError
 from tests.integration.datasources.harness import (
     a_connection,
@@ -28,6 +29,9 @@ from tests.integration.datasources.harness import (
     own_database,
     run_sql,
 )
+from tests.integration.datasources.mariadb import connection_to as mariadb_connection_to
+from tests.integration.datasources.mariadb import own_database as own_mariadb
+from tests.integration.datasources.mariadb import run_sql as run_mariadb_sql
 from tests.integration.datasources.relay import relay
 from tests.integration.datasources.sqlserver import Definition, answering, source
 from tests.servers.addresses import SqlAddress
@@ -95,6 +99,48 @@ def canary_rows(postgres: SqlAddress) -> Iterator[SqlAddress]:
             f"INSERT INTO t SELECT i, '{CANARY}' || i FROM generate_series(1, 20000) i",
             "CREATE VIEW failing AS SELECT CASE WHEN id > 15000 THEN s::int ELSE id END AS id, s"
             " FROM t",
+        )
+        yield address
+
+
+@asynccontextmanager
+async def _mariadb(request: pytest.FixtureRequest) -> AsyncIterator[Ways]:
+    address: SqlAddress = request.getfixturevalue("canary_rows_of_mariadb")
+    good = mariadb_connection_to(address)
+    async with relay(address.host, address.port, cut_after=60_000) as link:
+        cut = replace(good, host="127.0.0.1", port=link.port, id=new_connection_id())
+        yield {
+            "wrong password": Way(
+                connection=replace(good, username="nobody", password_encrypted=CANARY),
+                reason="auth",
+            ),
+            "unknown user": Way(connection=replace(good, username=CANARY), reason="auth"),
+            "unknown database": Way(
+                connection=replace(good, database_name=CANARY), reason="database_missing"
+            ),
+            "unknown host": Way(connection=replace(good, host=f"{CANARY}.invalid"), reason="dns"),
+            "closed port": Way(connection=replace(good, port=1), reason="refused"),
+            "no certificates": Way(
+                connection=replace(good, tls=TlsSettings(mode="true", **CANARY_TLS)), reason="tls"
+            ),
+            "a row that fails": Way(connection=good, table="failing", reason="unknown"),
+            "a value that fits no column": Way(
+                connection=good, where={"id": {"eq": [CANARY]}}, reason="invalid_filter_value"
+            ),
+            "a cut": Way(connection=cut, reason="reset"),
+        }
+
+
+@pytest.fixture(scope="module")
+def canary_rows_of_mariadb(mariadb: SqlAddress) -> Iterator[SqlAddress]:
+    with own_mariadb(mariadb) as address:
+        run_mariadb_sql(
+            address,
+            "CREATE TABLE t (id int PRIMARY KEY, s text)",
+            f"INSERT INTO t SELECT seq, concat('{CANARY}', seq) FROM seq_1_to_20000",
+            "CREATE FUNCTION fail(s text) RETURNS int NOT DETERMINISTIC BEGIN"
+            " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = s; RETURN 1; END",
+            "CREATE VIEW failing AS SELECT if(id > 15000, fail(s), id) AS id, s FROM t",
         )
         yield address
 
@@ -211,6 +257,7 @@ ORACLE = replace(
 
 KINDS: dict[str, Callable[[pytest.FixtureRequest], AbstractAsyncContextManager[Ways]]] = {
     "postgresql": _postgresql,
+    "mariadb": _mariadb,
     "sqlserver": _sqlserver,
     "sqlite": _sqlite,
     "oracle": _oracle,

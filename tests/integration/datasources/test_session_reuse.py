@@ -175,8 +175,9 @@ async def test_a_failed_session_is_not_taken_up(table: Server) -> None:
     async with engines(include_views=True, query_timeout_seconds=0.5) as opened:
         await read(opened, connection)
         (first,) = table.ids()
-        with pytest.raises(EngineError):
+        with pytest.raises(EngineError) as caught:
             await document(opened, connection, {"slow": ["id"]})
+        assert (caught.value.category, caught.value.reason) == ("timeout", "timeout")
         await eventually(lambda: table.ids() == [], deadline_seconds=5)
         await read(opened, connection)
         assert first not in table.ids()

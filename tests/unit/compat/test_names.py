@@ -121,8 +121,12 @@ def test_qualified_names_have_one_to_three_parts() -> None:
     assert parse_qualified("s.t", "public") == QualifiedName("s", "t")
     assert parse_qualified(" c.s.t ") == QualifiedName("s", "t")
     assert parse_qualified('"a.b"."c""d"') == QualifiedName("a.b", 'c"d')
-    for name in ("", "  ", "a.b.c.d", "a.", '""', "n" * 1025):
-        with pytest.raises(ValueError, match="table name"):
+    for name, problem in (
+        *((empty, "an empty table name") for empty in ("", "  ", "a.", '""')),
+        ("a.b.c.d", "more than three parts"),
+        ("n" * 1025, "too long"),
+    ):
+        with pytest.raises(ValueError, match=problem):
             parse_qualified(name)
 
 

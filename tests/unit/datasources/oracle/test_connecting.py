@@ -27,17 +27,19 @@ from tests.unit.datasources.oracle.fake_driver import (
 )
 
 
-@pytest.mark.parametrize("password", ["p@ss wörd%/?#:'\"\\", "p@ss w/rd+%"])
+@pytest.mark.parametrize(
+    ("user", "password"), [("o'brien", "p@ss wörd%/?#:'\"\\"), ("hr/x@y", "p@ss w/rd+%")]
+)
 async def test_keywords_are_literal_and_nothing_comes_from_elsewhere(
-    password: str, monkeypatch: pytest.MonkeyPatch
+    user: str, password: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = FakeDatabase().install(monkeypatch)
-    connector = a_connector(target=a_target(password=password))
+    connector = a_connector(target=a_target(user=user, password=password))
     await connector.test_connection()
     await connector.close()
     assert database.keywords == [
         {
-            "user": "hr",
+            "user": user,
             "password": password,
             "host": ADDRESS,
             "port": 1521,
