@@ -28,8 +28,13 @@ class OracleSource:
         names: TableNames,
         renderer: ValueRenderer,
         settings: ReadSettings,
+        on_refusal: Callable[[], None] = lambda: None,
     ) -> None:
-        """No I/O. ``target`` is asked when connecting: only then is the password revealed."""
+        """No I/O. ``target`` is asked when connecting: only then is the password revealed.
+
+        ``on_refusal`` is told of a read that has no snapshot.
+        """
+        self._on_refusal = on_refusal
         self._config_name = config_name
         self._target = target
         self._names = names
@@ -61,7 +66,8 @@ class OracleSource:
 
     async def readers(self, session: Session, request: StreamRequest) -> list[TableReader]:
         """Begin the snapshot and look the tables up in it."""
-        await session.begin_snapshot()
+        if not await session.begin_snapshot():
+            self._on_refusal()
         found = None
         with trio.move_on_after(DISCOVERY_SECONDS):
             found = await read_catalogue(

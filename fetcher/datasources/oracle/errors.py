@@ -102,6 +102,9 @@ _STATEMENT_REASONS: Final = {
 _CHANGED: Final = frozenset({942, 904, 1446, 1466, 8103})
 """No such table, no such column; the table was changed after the snapshot began."""
 
+_SNAPSHOT_REFUSED: Final = frozenset({900, 922, 3001, 16000})
+"""Not understood (twice), not implemented, and how a standby refuses what it cannot do."""
+
 _UNFIT_VALUES: Final = frozenset(
     {1410, 1426, 1461, 1465, 1722, 1830, 1840, 1841, 1843, 1847, 1858, 1861, 1867, 1873, 12899}
 )
@@ -156,6 +159,11 @@ def statement_failure(stage: Stage, error: Exception, *, table: str | None) -> S
     if reason is None and codes.driver.startswith("DPY-5"):
         reason = PROTOCOL
     return SourceFailure(stage, reason or UNKNOWN, table=table)
+
+
+def refuses_snapshot(error: Exception) -> bool:
+    """Whether the server says that it begins no such transaction, rather than that it fails to."""
+    return _codes(error).ora in _SNAPSHOT_REFUSED
 
 
 def _chain(error: BaseException) -> list[BaseException]:

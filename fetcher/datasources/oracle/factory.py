@@ -20,4 +20,5 @@ class OracleFactory(SourceFactory):
             ),
             renderer=ValueRenderer(self._scope.options, texts),
             settings=self._settings.reading,
+            on_refusal=self._refusal_of(record),
         )

@@ -14,7 +14,12 @@ import trio
 
 from fetcher.datasources.driver_thread import DriverThread
 from fetcher.datasources.oracle.connect import THREADS, Connected, connect
-from fetcher.datasources.oracle.errors import PROTOCOL, TIMEOUT, statement_failure
+from fetcher.datasources.oracle.errors import (
+    PROTOCOL,
+    TIMEOUT,
+    refuses_snapshot,
+    statement_failure,
+)
 from fetcher.datasources.targets import Target
 from fetcher_engine import SourceFailure, Stage
 
@@ -69,15 +74,22 @@ class Session:
                 await session.close()
         return session
 
-    async def begin_snapshot(self) -> None:
-        """Every read until the end of the session sees the state of this moment."""
+    async def begin_snapshot(self) -> bool:
+        """Every read until the end of the session sees the state of this moment. False: the server
+        refuses that, and each statement sees what is committed when it begins."""
 
-        def begin(connection: oracledb.Connection) -> None:
+        def begin(connection: oracledb.Connection) -> bool:
             connection.rollback()
             with connection.cursor() as cursor:
-                cursor.execute(SNAPSHOT)
+                try:
+                    cursor.execute(SNAPSHOT)
+                except oracledb.DatabaseError as error:
+                    if not refuses_snapshot(error):
+                        raise
+                    return False
+            return True
 
-        await self.run(begin, Stage.SESSION)
+        return await self.run(begin, Stage.SESSION)
 
     async def rows(
         self, statement: str, values: Sequence[object], stage: Stage

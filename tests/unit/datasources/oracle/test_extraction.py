@@ -1,13 +1,16 @@
 """From a request as users write it to the document, through the Engine and the registry."""
 
 import json
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from fetcher.compat import SourceNames, normalized_request
 from fetcher.datasources.engines import RequestEngines, SourceSettings
+from fetcher.datasources.oracle.session import SNAPSHOT
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.ids import new_connection_id
 from fetcher.domain.jobs import JobOptions
@@ -19,6 +22,7 @@ from tests.unit.datasources.oracle.fake_driver import (
     FakeDatabase,
     Row,
     a_catalogue,
+    driver_error,
 )
 
 TENANT = TenantContext.new("default")
@@ -96,6 +100,43 @@ async def test_all_fields_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert await extracted({"staff": ("*",)}) == {
         "ora": {"STAFF": [{"ID": 7, "NAME": "x", "PAY": "1.50"}]}
     }
+
+
+def refusing_a_snapshot(code: int) -> list[Answer]:
+    return [
+        Answer(SNAPSHOT, error=driver_error(code)),
+        *a_catalogue(STAFF),
+        Answer("SELECT t.", [("7",)]),
+    ]
+
+
+def told(logs: Sequence[Mapping[str, Any]]) -> list[tuple[object, ...]]:
+    return [
+        (entry["log_level"], entry["event"], entry["source"])
+        for entry in logs
+        if entry.get("snapshot") is False
+    ]
+
+
+@pytest.mark.parametrize("code", [900, 922, 3001, 16000])
+async def test_a_server_that_refuses_a_snapshot_is_read_without_one_and_that_is_told(
+    monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    FakeDatabase(answers=refusing_a_snapshot(code)).install(monkeypatch)
+    with capture_logs() as logs:
+        assert await extracted({"staff": ("id",)}) == {"ora": {"STAFF": [{"ID": 7}]}}
+    assert told(logs) == [("warning", "snapshot_refused", "ora")]
+
+
+@pytest.mark.parametrize(("code", "reason"), [(1033, "starting_up"), (1555, "conflict")])
+async def test_a_snapshot_that_fails_otherwise_fails_the_job(
+    monkeypatch: pytest.MonkeyPatch, code: int, reason: str
+) -> None:
+    FakeDatabase(answers=refusing_a_snapshot(code)).install(monkeypatch)
+    with capture_logs() as logs, pytest.raises(EngineError) as caught:
+        await extracted({"staff": ("id",)})
+    assert (caught.value.stage, caught.value.reason) == ("session", reason)
+    assert told(logs) == []
 
 
 async def test_a_column_as_it_was_written_is_the_one_that_is_read(
