@@ -18,6 +18,9 @@ from fetcher.domain.ids import ConnectionId
 MAX_IDLE: Final = 10
 """Of one connection."""
 
+MAX_IDLE_IN_ALL: Final = 100
+"""Of a process: with hundreds of connections it would hold thousands of sockets for nobody."""
+
 IDLE_SECONDS: Final = 60.0
 LIFETIME_SECONDS: Final = 300.0
 
@@ -69,13 +72,19 @@ class IdleSessions:
         )
 
     def keep(self, session: Closable, key: SessionKey, *, opened_at: float) -> bool:
-        """Own the session until somebody takes it; False: it stays the caller's."""
+        """Own the session until somebody takes it; False: it stays the caller's.
+
+        Where too many wait, of all connections, the one whose time is over first ends for it.
+        """
         if not self.can_keep(key, opened_at=opened_at):
             return False
         ends_at = min(trio.current_time() + IDLE_SECONDS, opened_at + LIFETIME_SECONDS)
         self._idle.setdefault(key.connection_id, deque()).append(
             IdleSession(session=session, key=key, opened_at=opened_at, ends_at=ends_at)
         )
+        waiting = self._all()
+        if len(waiting) > MAX_IDLE_IN_ALL:
+            self._end([min(waiting, key=lambda each: each.ends_at)])
         self._has_changed.set()
         return True
 

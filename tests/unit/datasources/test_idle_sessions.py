@@ -10,8 +10,10 @@ from fetcher.datasources.idle_sessions import (
     IDLE_SECONDS,
     LIFETIME_SECONDS,
     MAX_IDLE,
+    MAX_IDLE_IN_ALL,
     open_idle_sessions,
 )
+from fetcher.domain.ids import new_connection_id
 from tests.unit.datasources.fake_source import KEY, FakeSession
 
 
@@ -65,6 +67,34 @@ async def test_no_more_than_ten_of_a_connection_wait() -> None:
         now = trio.current_time()
         kept = [idle.keep(FakeSession(), KEY, opened_at=now) for _ in range(MAX_IDLE + 1)]
         assert kept == [True] * MAX_IDLE + [False]
+
+
+async def test_no_more_than_a_hundred_wait_in_a_process_and_the_oldest_goes_first(
+    autojump_clock: MockClock,
+) -> None:
+    keys = [replace(KEY, connection_id=new_connection_id()) for _ in range(MAX_IDLE_IN_ALL // 5)]
+    sessions = [FakeSession() for _ in range(MAX_IDLE_IN_ALL)]
+    async with open_idle_sessions() as idle:
+        for number, session in enumerate(sessions):
+            key = keys[number % len(keys)]
+            assert idle.keep(session, key, opened_at=trio.current_time())
+            await trio.sleep(0.1)
+        assert [session.ends for session in sessions] == [0] * MAX_IDLE_IN_ALL
+        taken = idle.take(keys[0])
+        assert taken is not None
+        assert idle.keep(taken.session, keys[0], opened_at=taken.opened_at)
+        await wait_all_tasks_blocked()
+        assert sum(session.ends for session in sessions) == 0, "one came for one that went"
+        for ended in (1, 2):
+            newest = FakeSession()
+            assert idle.keep(newest, KEY, opened_at=trio.current_time())
+            await wait_all_tasks_blocked()
+            assert newest.ends == 0
+            assert [session.ends for session in sessions] == [1] * ended + [0] * (
+                MAX_IDLE_IN_ALL - ended
+            )
+        assert idle.count(KEY.connection_id) == 2
+        assert [idle.count(key.connection_id) for key in keys] == [4, 4] + [5] * (len(keys) - 2)
 
 
 async def test_none_outlives_its_owner_and_none_is_kept_afterwards() -> None:
