@@ -11,7 +11,7 @@ from fetcher.datasources.mongodb.bson_walk import BsonWalker
 from fetcher.datasources.mysql import types as mysql
 from fetcher.datasources.oracle import types as oracle
 from fetcher.datasources.postgresql import types as postgresql
-from fetcher.datasources.sqlite.rendering import ValueRenderer
+from fetcher.datasources.sqlite.types import ValueRenderer
 from fetcher.datasources.sqlserver import types as sqlserver
 from fetcher.domain.jobs import JobOptions
 

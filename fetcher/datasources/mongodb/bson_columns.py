@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import orjson
 
 from fetcher.datasources.mongodb.bson_walk import LARGEST_SAFE, BsonWalker
-from fetcher.datasources.mongodb.scalars import binary_text, date_texts
+from fetcher.datasources.mongodb.types import binary_text, date_texts
 from fetcher_engine import encode_text, encode_value
 
 Column: TypeAlias = Sequence[bytes]

@@ -26,7 +26,7 @@ from bson import (
 from bson.codec_options import CodecOptions, DatetimeConversion, TypeDecoder, TypeRegistry
 
 from fetcher.datasources.mongodb.bson_walk import BsonWalker
-from fetcher.datasources.mongodb.scalars import (
+from fetcher.datasources.mongodb.types import (
     DECIMAL128,
     binary_text,
     date_text,

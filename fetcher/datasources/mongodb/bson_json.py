@@ -23,7 +23,7 @@ from fetcher.datasources.mongodb.bson_shapes import (
     shape_of,
 )
 from fetcher.datasources.mongodb.bson_walk import BsonWalker, MalformedBson
-from fetcher.datasources.mongodb.scalars import INT32
+from fetcher.datasources.mongodb.types import INT32
 from fetcher.datasources.texts import Texts
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import encode_text

@@ -35,7 +35,7 @@ from fetcher.datasources.mongodb.bson_shapes import (
     NoShape,
     Variant,
 )
-from fetcher.datasources.mongodb.scalars import INT32
+from fetcher.datasources.mongodb.types import INT32
 from fetcher_engine import encode_text
 
 Groups: TypeAlias = Sequence[Column]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Final, TypeAlias
 
-from fetcher.datasources.mongodb.scalars import INT32
+from fetcher.datasources.mongodb.types import INT32
 
 MAX_FIELDS: Final = 400
 """A shape of more fields, nested ones counted, is none."""

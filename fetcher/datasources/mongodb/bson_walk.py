@@ -7,7 +7,7 @@ that makes dictionaries.
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from fetcher.datasources.mongodb.scalars import (
+from fetcher.datasources.mongodb.types import (
     DECIMAL128,
     DOUBLE,
     INT32,

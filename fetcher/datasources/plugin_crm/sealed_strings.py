@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
 from fetcher.datasources.mongodb.bson_walk import MalformedBson
-from fetcher.datasources.mongodb.scalars import INT32
+from fetcher.datasources.mongodb.types import INT32
 
 Replace: TypeAlias = Callable[[str, bytes], bytes]
 """From a path and the string that lies there, which is not empty, to what it becomes."""

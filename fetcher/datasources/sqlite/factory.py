@@ -5,9 +5,10 @@ from fetcher.datasources.records import record_of
 from fetcher.datasources.session_supply import OwnSessions
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
+from fetcher.datasources.sqlite.connect import SqliteFolder
 from fetcher.datasources.sqlite.connector import SqliteSource
-from fetcher.datasources.sqlite.database import SqliteDatabase, SqliteFolder
-from fetcher.datasources.sqlite.rendering import ValueRenderer
+from fetcher.datasources.sqlite.session import Session
+from fetcher.datasources.sqlite.types import ValueRenderer
 from fetcher.datasources.texts import Texts
 from fetcher_engine import ConnectionDescriptor
 
@@ -30,7 +31,7 @@ class SqliteFactory:
         self._settings = settings
         self._scope = scope
 
-    def build(self, descriptor: ConnectionDescriptor) -> SourceConnector[SqliteDatabase]:
+    def build(self, descriptor: ConnectionDescriptor) -> SourceConnector[Session]:
         record = record_of(descriptor)
         texts = Texts(replaces=record.replaces_invalid_text)
         source = SqliteSource(

@@ -6,12 +6,10 @@ write them: both sides of a comparison are brought into one form, in UTC. Under 
 says nothing values are bound as what they are. ``LIKE`` ignores the case of ASCII letters.
 """
 
-import re
 import sqlite3
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from decimal import Decimal
-from enum import Enum, auto
 from typing import Final, TypeAlias
 
 from fetcher.datasources.filter_values import (
@@ -38,6 +36,7 @@ from fetcher.datasources.predicates import (
     NullCheck,
     Predicate,
 )
+from fetcher.datasources.sqlite.types import Kind, kind_of
 from fetcher.domain.json_values import JsonScalar
 from fetcher_engine import ColumnSnapshot
 
@@ -48,41 +47,7 @@ _MOMENT_FUNCTION: Final = "fetcher_moment"
 _MAX_DIGITS: Final = 30
 """Of a second: a text has as many as somebody wrote."""
 
-
-class Kind(Enum):
-    """What a declaration says of the values, where it says something."""
-
-    INTEGER = auto()
-    NUMBER = auto()
-    FLOAT = auto()
-    BOOLEAN = auto()
-    TEXT = auto()
-    BYTES = auto()
-    DAY = auto()
-    MOMENT = auto()
-    ANY = auto()
-
-
-_KINDS: Final = tuple(
-    (re.compile(pattern), kind)
-    for pattern, kind in (
-        (r"\bBOOL", Kind.BOOLEAN),
-        (r"\bTINYINT ?\(1\)", Kind.BOOLEAN),
-        (r"DATETIME|TIMESTAMP", Kind.MOMENT),
-        (r"\bDATE\b", Kind.DAY),
-        (r"\b(TINY|SMALL|MEDIUM|BIG)? ?INT(EGER|[248])?\b", Kind.INTEGER),
-        (r"CHAR|CLOB|TEXT", Kind.TEXT),
-        (r"BLOB", Kind.BYTES),
-        (r"REAL|FLOA|DOUB", Kind.FLOAT),
-        (r"\b(DEC(IMAL)?|NUMERIC|NUMBER)\b", Kind.NUMBER),
-    )
-)
 _MOMENTS: Final = frozenset({Kind.DAY, Kind.MOMENT})
-
-
-def kind_of(declared: str) -> Kind:
-    upper = declared.upper()
-    return next((kind for pattern, kind in _KINDS if pattern.search(upper)), Kind.ANY)
 
 
 def add_functions(connection: sqlite3.Connection) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from fetcher.datasources.sqlite import database as database_module
+from fetcher.datasources.sqlite.connect import SqliteFolder
+from fetcher.datasources.sqlite.session import Session
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EngineError, ErrorCategory, ExtractionRequest
@@ -246,8 +247,8 @@ async def test_without_a_folder_there_are_no_sqlite_sources() -> None:
 )
 async def test_the_connection_can_read_and_nothing_else(tmp_path: Path, statement: str) -> None:
     fill(tmp_path / "a.db", "CREATE TABLE t (a)")
-    opened = await database_module.SqliteDatabase.open(
-        database_module.SqliteFolder(tmp_path), "a.db", statement_seconds=5, max_cell_bytes=1000
+    opened = await Session.open(
+        SqliteFolder(tmp_path), "a.db", statement_seconds=5, max_cell_bytes=1000
     )
     try:
         with pytest.raises(sqlite3.DatabaseError, match=r"not authorized|prohibited|denied"):

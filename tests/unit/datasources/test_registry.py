@@ -28,7 +28,7 @@ from fetcher.datasources.records import ResolvedConnectionStore, descriptor_of, 
 from fetcher.datasources.registry import SourceRegistry, load_connectors
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope
-from fetcher.datasources.sqlite.database import SqliteDatabase
+from fetcher.datasources.sqlite.session import Session
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.ids import new_connection_id
@@ -359,13 +359,13 @@ async def test_a_connector_that_was_never_used_closes_without_an_error(tmp_path:
 
 async def test_a_session_is_closed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closed = []
-    close = SqliteDatabase.close
+    close = Session.close
 
-    async def counted(database: SqliteDatabase) -> None:
-        closed.append(database)
-        await close(database)
+    async def counted(session: Session) -> None:
+        closed.append(session)
+        await close(session)
 
-    monkeypatch.setattr(SqliteDatabase, "close", counted)
+    monkeypatch.setattr(Session, "close", counted)
     connector = a_sqlite_connector(tmp_path)
     await connector.test_connection()
     await connector.close()

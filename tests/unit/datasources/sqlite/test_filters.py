@@ -7,7 +7,8 @@ import pytest
 
 from fetcher.datasources.filter_values import UnfitValue
 from fetcher.datasources.predicates import predicates_of
-from fetcher.datasources.sqlite.filters import Kind, add_functions, condition_of, kind_of
+from fetcher.datasources.sqlite.filters import add_functions, condition_of
+from fetcher.datasources.sqlite.types import Kind, kind_of
 from fetcher_engine import ColumnSnapshot
 
 

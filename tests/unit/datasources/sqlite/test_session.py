@@ -9,18 +9,19 @@ from typing import cast
 import trio
 from trio.testing import MockClock
 
-from fetcher.datasources.sqlite import database
-from fetcher.datasources.sqlite.database import SqliteDatabase, SqliteFolder
+from fetcher.datasources.sqlite import session
+from fetcher.datasources.sqlite.connect import SqliteFolder
+from fetcher.datasources.sqlite.session import Session
 
 
 async def test_closing_waits_for_nobody_elses_statement(tmp_path: Path) -> None:
     """It is shielded: behind eight slow statements a cancelled job would stay for minutes."""
     with closing(sqlite3.connect(tmp_path / "shop.db")) as shop:
         shop.execute("CREATE TABLE t (id INTEGER)")
-    opened = await SqliteDatabase.open(
+    opened = await Session.open(
         SqliteFolder(tmp_path), "shop.db", statement_seconds=5, max_cell_bytes=1000
     )
-    threads = database._THREADS
+    threads = session._THREADS
     others = [object() for _ in range(int(threads.total_tokens))]
     for other in others:
         threads.acquire_on_behalf_of_nowait(other)
@@ -53,7 +54,7 @@ class StuckConnection:
 
 async def test_closing_waits_two_seconds_for_a_file_system(autojump_clock: MockClock) -> None:
     stuck = StuckConnection()
-    opened = SqliteDatabase(cast("sqlite3.Connection", stuck), statement_seconds=5)
+    opened = Session(cast("sqlite3.Connection", stuck), statement_seconds=5)
     started = trio.current_time()
     try:
         await opened.close()

@@ -1,5 +1,7 @@
-"""SQLite's values as JSON. The storage class decides, not the declared type: SQLite keeps in a
-column whatever was put there.
+"""What SQLite's columns are declared to hold, and its values as JSON.
+
+For JSON the storage class decides, not the declaration: SQLite keeps in a column whatever was put
+there. Filters go by the declaration.
 
 ``INTEGER`` is a JSON integer, ``REAL`` the shortest number that reads back the same (infinities as
 strings), ``TEXT`` a string, also where it looks like a date, a decimal or JSON, ``BLOB`` base64. A
@@ -7,7 +9,9 @@ column declared ``DECIMAL`` therefore gives numbers for what SQLite turned into 
 for decimals that were stored as text. Both profiles are the same.
 """
 
+import re
 from collections.abc import Callable, Sequence
+from enum import Enum, auto
 from typing import Any, Final
 
 from fetcher.datasources.texts import Texts
@@ -15,6 +19,41 @@ from fetcher.domain.jobs import JobOptions
 from fetcher_engine import encode_text, encode_value
 
 _LARGEST_SAFE: Final = 2**53
+
+
+class Kind(Enum):
+    """What a declaration says of the values, where it says something."""
+
+    INTEGER = auto()
+    NUMBER = auto()
+    FLOAT = auto()
+    BOOLEAN = auto()
+    TEXT = auto()
+    BYTES = auto()
+    DAY = auto()
+    MOMENT = auto()
+    ANY = auto()
+
+
+_KINDS: Final = tuple(
+    (re.compile(pattern), kind)
+    for pattern, kind in (
+        (r"\bBOOL", Kind.BOOLEAN),
+        (r"\bTINYINT ?\(1\)", Kind.BOOLEAN),
+        (r"DATETIME|TIMESTAMP", Kind.MOMENT),
+        (r"\bDATE\b", Kind.DAY),
+        (r"\b(TINY|SMALL|MEDIUM|BIG)? ?INT(EGER|[248])?\b", Kind.INTEGER),
+        (r"CHAR|CLOB|TEXT", Kind.TEXT),
+        (r"BLOB", Kind.BYTES),
+        (r"REAL|FLOA|DOUB", Kind.FLOAT),
+        (r"\b(DEC(IMAL)?|NUMERIC|NUMBER)\b", Kind.NUMBER),
+    )
+)
+
+
+def kind_of(declared: str) -> Kind:
+    upper = declared.upper()
+    return next((kind for pattern, kind in _KINDS if pattern.search(upper)), Kind.ANY)
 
 
 class ValueRenderer:

@@ -1,0 +1,121 @@
+"""One file being read. Calls block and run in threads; whoever is cancelled stops the statement."""
+
+import sqlite3
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import trio
+
+from fetcher.datasources.sqlite.connect import SqliteFolder, open_file
+from fetcher.datasources.sqlite.errors import failure_of
+from fetcher_engine import SourceFailure, Stage
+
+T = TypeVar("T")
+
+STOP_CHECK_OPERATIONS: Final = 20_000
+"""Steps of SQLite's machine between two looks at the stop flag: about a millisecond."""
+
+LOCK_PAUSE_SECONDS: Final = 0.05
+CLOSE_SECONDS: Final = 2.0
+
+_THREADS: Final = trio.CapacityLimiter(8)
+_CLOSING_THREADS: Final = trio.CapacityLimiter(8)
+
+
+class Session:
+    """One read-only connection; used by one task."""
+
+    def __init__(self, connection: sqlite3.Connection, *, statement_seconds: float) -> None:
+        self._connection = connection
+        self._statement_seconds = statement_seconds
+        self._stop = False
+        self._give_up_at = 0.0
+        connection.set_progress_handler(self._should_stop, STOP_CHECK_OPERATIONS)
+
+    @classmethod
+    async def open(
+        cls,
+        folder: SqliteFolder,
+        database_name: str,
+        *,
+        statement_seconds: float,
+        max_cell_bytes: int,
+    ) -> "Session":
+        """Raise SourceFailure."""
+        outcome = await trio.to_thread.run_sync(
+            open_file, folder, database_name, max_cell_bytes, limiter=_THREADS
+        )
+        if isinstance(outcome, SourceFailure):
+            raise outcome
+        return cls(outcome, statement_seconds=statement_seconds)
+
+    async def begin(self, *, lock_seconds: float) -> None:
+        """Take the snapshot: all reads until :meth:`close` see the same state."""
+        give_up_at = trio.current_time() + lock_seconds
+        while True:
+            try:
+                return await self.run(_begin_snapshot, Stage.SESSION)
+            except SourceFailure as failure:
+                if failure.reason != "lock_timeout" or trio.current_time() >= give_up_at:
+                    raise
+            await trio.sleep(LOCK_PAUSE_SECONDS)
+
+    async def run(
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        stage: Stage,
+        *,
+        table: str | None = None,
+    ) -> T:
+        """Run ``work`` in a thread and wait for it, also when cancelled: it is stopped then.
+
+        Raise SourceFailure, its own or one for what SQLite says.
+        """
+        self._stop = False
+        self._give_up_at = time.monotonic() + self._statement_seconds
+        outcomes: list[T | SourceFailure] = []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._stop_when_cancelled)
+            outcomes.append(
+                await trio.to_thread.run_sync(self._outcome, work, stage, table, limiter=_THREADS)
+            )
+            nursery.cancel_scope.cancel()
+        outcome = outcomes[0]
+        if isinstance(outcome, SourceFailure):
+            raise outcome
+        return outcome
+
+    async def close(self) -> None:
+        """Idempotent; never raises, takes 2 seconds at most. A file system that has not answered by
+        then is left to its thread. Never waits for the statements of others."""
+        with trio.CancelScope(shield=True), trio.move_on_after(CLOSE_SECONDS):
+            await trio.to_thread.run_sync(
+                self._connection.close, limiter=_CLOSING_THREADS, abandon_on_cancel=True
+            )
+
+    def _should_stop(self) -> bool:
+        return self._stop or time.monotonic() > self._give_up_at
+
+    async def _stop_when_cancelled(self) -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._stop = True
+
+    def _outcome(
+        self, work: Callable[[sqlite3.Connection], T], stage: Stage, table: str | None
+    ) -> T | SourceFailure:
+        try:
+            return work(self._connection)
+        except SourceFailure as failure:
+            return failure
+        except sqlite3.Error as error:
+            return failure_of(error, stage, table)
+
+
+def _begin_snapshot(connection: sqlite3.Connection) -> None:
+    if not connection.in_transaction:
+        connection.execute("BEGIN")
+    # the transaction begins with its first read
+    connection.execute("SELECT count(*) FROM main.sqlite_schema").fetchone()
