@@ -34,7 +34,7 @@ from tests.integration.datasources.harness import (
     own_database,
     run_sql,
 )
-from tests.integration.datasources.sqlserver import answering, source
+from tests.integration.datasources.sqlserver import Definition, answering, source
 from tests.servers.addresses import SqlAddress
 from tests.servers.tds import Answer, Column, ServerError, TdsServer, tds_server
 
@@ -138,7 +138,8 @@ async def _sqlserver(request: pytest.FixtureRequest) -> AsyncIterator[FaultySour
     # texts travel as bytes that are asked for as such
     columns = [Column("int"), Column("varbinary")]
     rows = [(number, (f"{number}" * 10).encode("utf-16-le")) for number in range(ROWS)]
-    tables = {("dbo", name): [("id", "int"), ("s", "nvarchar", 100)] for name in ("t", "e", "w")}
+    columns_of: list[Definition] = [("id", "int"), ("s", "nvarchar", 100)]
+    tables = {("dbo", name): columns_of for name in ("t", "e", "w")}
     some = rows[:FAILING_ROW]
     answers = {
         "WHERE": Answer(columns=columns),
