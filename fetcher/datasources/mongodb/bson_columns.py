@@ -1,6 +1,6 @@
 """Many values of one BSON type at once: a column of raw bytes to a column of JSON texts.
 
-Each column is a few loops in C. The texts are those of :mod:`scalars`, which a test holds them to.
+Each column is a few loops in C. The texts are those of :mod:`types`, which a test holds them to.
 """
 
 import struct
