@@ -172,6 +172,7 @@ class Session:
             self._line.close()
 
     def _log_off(self) -> None:
+        # foreign code, and a session that cannot be logged off is cut
         with suppress(Exception):
             self._connection.call_timeout = int(CANCEL_SECONDS * 1000)
             self._connection.close()
@@ -185,6 +186,7 @@ class Session:
         threading.Thread(target=self._cancel, name="oracle-cancel", daemon=True).start()
 
     def _cancel(self) -> None:
+        # foreign code, and what it does not stop the watchdog does
         with suppress(Exception):
             self._connection.cancel()
 
