@@ -1,16 +1,18 @@
 """The databases that the fault suite runs on: another one is another entry of ``KINDS``.
 
-Each has a table ``t`` of ``ROWS`` rows with the columns ``id`` and ``s``, and, where it can, views
-(or what is like them) that fail in the midst of their rows.
+Each has a table ``t`` of ``ROWS`` rows with the columns ``id`` and ``s``, and tables with these
+columns that fail in the midst of their rows: views, or what a server of ours makes of them.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
-from itertools import repeat
+from dataclasses import dataclass, replace
+from itertools import count, islice, repeat
+from typing import Any
 
 import pymongo
 import pytest
+import trio
 
 from fetcher.datasources import connecting
 from fetcher.datasources.mongodb import connect as mongodb_connect
@@ -36,10 +38,15 @@ from tests.integration.datasources.harness import (
 )
 from tests.integration.datasources.sqlserver import Definition, answering, source
 from tests.servers.addresses import SqlAddress
-from tests.servers.tds import Answer, Column, ServerError, TdsServer, tds_server
+from tests.servers.fake_mongo import Answer, batch, failed, fake_mongo
+from tests.servers.tds import Answer as TdsAnswer
+from tests.servers.tds import Column, ServerError, TdsServer, tds_server
 
 ROWS = 6_000
 FAILING_ROW = ROWS * 6 // 10
+
+_NO_SUCH_CODE, _MAX_TIME_EXPIRED = 4711, 50
+"""Of MongoDB's errors."""
 
 Faults = Mapping[str, frozenset[tuple[str, str]]]
 """By table: the stage and reason that it may end with."""
@@ -48,14 +55,17 @@ Faults = Mapping[str, frozenset[tuple[str, str]]]
 @dataclass(frozen=True, kw_only=True)
 class FaultySource:
     connection: Connection
-    fails_amid_rows: Faults = field(default_factory=dict)
+    fails_amid_rows: Faults
     """Tables that the server itself gives up after some rows."""
-    too_slow: Faults = field(default_factory=dict)
+    too_slow: Faults
     """Tables whose rows take longer than ``query_timeout_seconds=0.5``."""
+    failing: Connection | None = None
+    """Where the failing tables are, if not beside ``t``."""
 
 
 Open = Callable[[pytest.FixtureRequest], AbstractAsyncContextManager[FaultySource]]
 Limit = tuple[object, str]
+"""A module and its constant, or defaults of a function and an argument."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +123,7 @@ async def _mariadb(request: pytest.FixtureRequest) -> AsyncIterator[FaultySource
 
     yield FaultySource(
         connection=mariadb.connection_to(address),
+        fails_amid_rows={"failing": _reasons("rows", "unknown")},
         too_slow={"slow": _reasons("rows", "timeout")},
     )
 
@@ -124,6 +135,8 @@ def mariadb_rows_in(server: SqlAddress) -> Iterator[SqlAddress]:
             address,
             "CREATE TABLE t (id int PRIMARY KEY, s text)",
             f"INSERT INTO t SELECT seq, repeat(seq, 40) FROM seq_1_to_{ROWS}",
+            "CREATE VIEW failing AS SELECT"
+            f" id + if(id > {FAILING_ROW}, 9223372036854775807, 0) AS id, s FROM t",
             "CREATE VIEW slow AS SELECT id + if(id > 100, sleep(0.01), 0) AS id, s FROM t",
         )
         yield address
@@ -142,10 +155,10 @@ async def _sqlserver(request: pytest.FixtureRequest) -> AsyncIterator[FaultySour
     tables = {("dbo", name): columns_of for name in ("t", "e", "w")}
     some = rows[:FAILING_ROW]
     answers = {
-        "WHERE": Answer(columns=columns),
-        "FROM [dbo].[t]": Answer(columns=columns, rows=rows),
-        "FROM [dbo].[e]": Answer(columns=columns, rows=some, errors=[ServerError(8134)]),
-        "FROM [dbo].[w]": Answer(columns=columns, rows=repeat(rows[0])),
+        "WHERE": TdsAnswer(columns=columns),
+        "FROM [dbo].[t]": TdsAnswer(columns=columns, rows=rows),
+        "FROM [dbo].[e]": TdsAnswer(columns=columns, rows=some, errors=[ServerError(8134)]),
+        "FROM [dbo].[w]": TdsAnswer(columns=columns, rows=repeat(rows[0])),
     }
     server = TdsServer(answer=answering(tables, answers))
     async with tds_server(server):
@@ -161,7 +174,47 @@ async def _sqlserver(request: pytest.FixtureRequest) -> AsyncIterator[FaultySour
 
 @asynccontextmanager
 async def _mongodb(request: pytest.FixtureRequest) -> AsyncIterator[FaultySource]:
-    yield FaultySource(connection=request.getfixturevalue("mongodb_rows"))
+    async with fake_mongo(**_failing_collections()) as server:
+        yield FaultySource(
+            connection=request.getfixturevalue("mongodb_rows"),
+            fails_amid_rows={"failing": _reasons("rows", "unknown")},
+            too_slow={"endless": _reasons("rows", "timeout")},
+            failing=a_connection(
+                source_type=SourceType.MONGODB, host="127.0.0.1", port=server.port, database="db"
+            ),
+        )
+
+
+def _failing_collections() -> dict[str, Answer]:
+    """``failing`` ends in an error; ``endless`` when the time is over that its reader has set."""
+    numbers = count()
+    give_up_at: list[float] = []
+
+    def some(**places: Any) -> Mapping[str, Any]:
+        return batch(
+            *({"_id": n, "id": n, "s": f"{n}" * 40} for n in islice(numbers, 100)), **places
+        )
+
+    def find(command: dict[str, Any]) -> Mapping[str, Any]:
+        if command.get("limit"):  # a sample
+            return some()
+        give_up_at.append(trio.current_time() + command["maxTimeMS"] / 1000)
+        return some(cursor=1, of=f"db.{command['find']}")
+
+    def get_more(command: dict[str, Any]) -> Mapping[str, Any]:
+        if command["collection"] == "failing":
+            return failed(_NO_SUCH_CODE)
+        if trio.current_time() > give_up_at[-1]:
+            return failed(_MAX_TIME_EXPIRED)
+        return some(cursor=1, first=False, of=f"db.{command['collection']}")
+
+    names = ("failing", "endless")
+    return {
+        "listCollections": lambda _: batch(*({"name": n, "type": "collection"} for n in names)),
+        "count": lambda _: {"n": ROWS, "ok": 1.0},
+        "find": find,
+        "getMore": get_more,
+    }
 
 
 def mongodb_rows_in(uri: str, name: str) -> Connection:
@@ -208,7 +261,10 @@ KINDS: dict[str, Kind] = {
     "mongodb": Kind(
         open=_mongodb,
         connecting=((mongodb_connect, "PHASE_SECONDS"),),
-        before_rows=((connecting, "DISCOVERY_SECONDS"),),
+        before_rows=(
+            (connecting.SourceConnector.__init__.__kwdefaults__, "discovery_seconds"),
+            (mongodb_connector, "DISCOVERY_SECONDS"),
+        ),
         no_progress=((mongodb_connector, "NO_PROGRESS_SECONDS"),),
         tls_mode="true",
         silent_login="auth",

@@ -66,8 +66,11 @@ def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kin
 
 
 def lower(monkeypatch: pytest.MonkeyPatch, limits: Sequence[Limit], seconds: float = SOON) -> None:
-    for module, name in limits:
-        monkeypatch.setattr(module, name, seconds)
+    for place, name in limits:
+        if isinstance(place, dict):
+            monkeypatch.setitem(place, name, seconds)
+        else:
+            monkeypatch.setattr(place, name, seconds)
 
 
 @asynccontextmanager
@@ -221,13 +224,15 @@ async def test_a_server_that_gives_up_amid_the_rows_fails_the_job(
     kind: Kind, request: pytest.FixtureRequest
 ) -> None:
     async with opened(kind, request) as (source, engine):
+        assert source.fails_amid_rows
         for table, expected in source.fails_amid_rows.items():
-            assert await failure_of(engine, source.connection, table) in expected
+            assert await failure_of(engine, source.failing or source.connection, table) in expected
 
 
 async def test_a_statement_whose_time_is_over_amid_the_rows_fails_the_job(
     kind: Kind, request: pytest.FixtureRequest
 ) -> None:
     async with opened(kind, request, query_timeout_seconds=0.5) as (source, engine):
+        assert source.too_slow
         for table, expected in source.too_slow.items():
-            assert await failure_of(engine, source.connection, table) in expected
+            assert await failure_of(engine, source.failing or source.connection, table) in expected

@@ -215,6 +215,8 @@ async def test_only_regular_files_below_the_folder_are_opened(tmp_path: Path) ->
         "deep/../../secret.db",
     ):
         assert await failure_of(folder, name) == refused, name
+    for device in ("null", "zero"):
+        assert await failure_of(Path("/dev"), device) == refused, device
     for name in ("missing.db", "nul\0.db", "round"):
         assert await failure_of(folder, name) == ("session", "database_missing"), name
     assert await failure_of(folder, "text.db") == ("session", "protocol")

@@ -47,6 +47,7 @@ async def outcome(connection: Connection) -> tuple[str, str] | None:
 
 @pytest.mark.parametrize("password", ["p@ss w\u00f6rd%/?#:'\"\\;{}", "p@ss w/rd+%"])
 async def test_login_says_who_we_are_and_that_we_only_read(password: str) -> None:
+    """Case 20: names and password travel as they are."""
     database = "app?host=10.0.0.9;encrypt=no"
     server = a_server(users={"o'brien": password}, databases=frozenset({database}))
     async with tds_server(server):
@@ -231,7 +232,7 @@ async def test_cancelled_query_is_stopped_on_the_server(
     encrypted: bool,
     tmp_path: Path,
 ) -> None:
-    """Before the first row, and in the midst of rows without end."""
+    """Before the first row, as for a table that is locked (case 12), and amid rows without end."""
     answer = Answer(columns=[Column("bigint")], rows=rows, hang=True)
     context = server_context(CA.certificate("127.0.0.1"), tmp_path) if encrypted else None
     tls = TlsSettings(mode="true", ca=CA.ca) if encrypted else None
