@@ -126,10 +126,11 @@ def _row(
         parts += [bytes_literal(key), renderer.json_text(place, types[column.name])]
         before = fence + b","
     text = f"CONCAT({', '.join(parts)}, {bytes_literal(before[:-1] + b'}')})"
-    sizes = [f"IFNULL(LENGTH({identifier('t', column.name)}), 0)" for column in columns]
+    lengths = [f"LENGTH({identifier('t', column.name)})" for column in columns]
+    sizes = [f"IFNULL({length}, 0)" for length in lengths]
     too_large = [
-        f"{size} > {max_cell_bytes}"
-        for size, column in zip(sizes, columns, strict=True)
+        f"{length} > {max_cell_bytes}"
+        for length, column in zip(lengths, columns, strict=True)
         if column.max_bytes > max_cell_bytes
     ]
     if too_large:

@@ -160,6 +160,11 @@ BROKEN: Final = b"\x01"
 Before them a codec and a colon, where the bytes are not meant to be UTF-8; ``-`` is none.
 """
 
+_BROKEN: Final = f"CAST({bytes_literal(BROKEN)} AS BINARY)"
+"""A constant of bytes that makes bytes of what it may stand in place of: a cast of every text
+copies it. A literal alone would be made characters of.
+"""
+
 _NULL: Final = bytes_literal(b"null")
 _QUOTE: Final = bytes_literal(b'"')
 
@@ -176,8 +181,7 @@ def _string(text: str) -> str:
     while it does, and a text of megabytes would take hours. Of bytes that are no text the function
     makes NULL: their digits then, behind a byte that begins no JSON.
     """
-    digits = f"CONCAT({bytes_literal(BROKEN)}, HEX({text}))"
-    return f"IFNULL(CAST(JSON_QUOTE({text}) AS BINARY), {digits})"
+    return f"IFNULL(JSON_QUOTE({text}), CONCAT({_BROKEN}, HEX({text})))"
 
 
 def _utf8(column: str, *, is_plain: bool) -> str:
@@ -197,8 +201,10 @@ _BASE64: Final = _quoted("TO_BASE64({0})")
 
 def _moment(zone: str) -> str:
     """Without zeros at the end of its fraction; what is no date as it is."""
-    text = "REPLACE({0}, ' ', 'T')"
-    trimmed = f"IF(MICROSECOND({{0}}) = 0, LEFT({text}, 19), TRIM(TRAILING '0' FROM {text}))"
+    # REPLACE would search, and TRIM look at every character from the first on
+    text, fraction = "INSERT({0}, 11, 1, 'T')", "MICROSECOND({0})"
+    zeros = f"IF({fraction} = 0, LEFT({text}, 19), TRIM(TRAILING '0' FROM {text}))"
+    trimmed = f"IF({fraction} % 10 <> 0, {text}, {zeros})"
     return f"IF({_CALENDAR}, CONCAT({_QUOTE}, {trimmed}, '{zone}', {_QUOTE}), {_quoted('{0}')})"
 
 
@@ -265,7 +271,7 @@ class Renderer:
             if of.is_native_json:
                 return f"CAST(CONVERT({column} USING utf8mb4) AS BINARY)"
             # the check can be switched off when rows are written: what is no JSON is a text
-            return f"IFNULL(CAST(JSON_COMPACT({column}) AS BINARY), {_string(text)})"
+            return f"IFNULL(JSON_COMPACT({column}), {_string(text)})"
         if of.is_padded:
             # as a number it has no zeros before it; a float would be widened
             column = f"({column} + 0)" if of.kind is not Kind.FLOAT else f"ABS({column})"
