@@ -6,7 +6,7 @@ that it was opened for: a connection that was changed never meets an old session
 
 import math
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
@@ -25,7 +25,7 @@ IDLE_SECONDS: Final = 60.0
 LIFETIME_SECONDS: Final = 300.0
 
 CLOSE_SECONDS: Final = 3.0
-"""At the process's end, for all of them together; each has its own limit beside."""
+"""For all of them together; each has its own limit beside."""
 
 
 class Closable(Protocol):
@@ -107,6 +107,15 @@ class IdleSessions:
         """End those of a connection: one of them was found broken."""
         self._end(list(self._idle.get(connection_id, ())))
 
+    async def end_all(self) -> bool:
+        """End all of them, of whatever connection: many may be at one server. Whether there were
+        any. Within 3 seconds."""
+        leaving = self._all()
+        for each in leaving:
+            self._removed(each)
+        await _close(leaving)
+        return bool(leaving)
+
     async def close_in_time(self) -> None:
         """End each session when its time is over, for ever."""
         while True:
@@ -121,10 +130,7 @@ class IdleSessions:
         self._is_open = False
         leaving = self._all()
         self._idle.clear()
-        with trio.CancelScope(shield=True), trio.move_on_after(CLOSE_SECONDS):
-            async with trio.open_nursery() as nursery:
-                for each in leaving:
-                    nursery.start_soon(each.session.close)
+        await _close(leaving)
 
     def _all(self) -> list[IdleSession]:
         return [each for waiting in self._idle.values() for each in waiting]
@@ -143,6 +149,13 @@ class IdleSessions:
         if not waiting:
             del self._idle[idle.key.connection_id]
         return idle
+
+
+async def _close(sessions: Sequence[IdleSession]) -> None:
+    with trio.CancelScope(shield=True), trio.move_on_after(CLOSE_SECONDS):
+        async with trio.open_nursery() as nursery:
+            for each in sessions:
+                nursery.start_soon(each.session.close)
 
 
 @asynccontextmanager

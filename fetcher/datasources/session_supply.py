@@ -11,6 +11,9 @@ from fetcher_engine import SourceFailure
 RESUME_SECONDS: Final = 2.0
 REST_SECONDS: Final = 2.0
 
+TOO_MANY_CONNECTIONS: Final = "too_many_connections"
+"""What every type of source says of a server that takes no more sessions."""
+
 
 class Session(Protocol):
     """A logged-in connection to a database."""
@@ -92,7 +95,7 @@ class SharedSessions(Generic[S]):
             if session is None:
                 if self._idle is not None:
                     await self._make_room(self._idle)
-                session = await self._source.open()
+                session = await self._opened()
                 self._opened_at = trio.current_time()
             return session
         finally:
@@ -129,6 +132,17 @@ class SharedSessions(Generic[S]):
                 await session.close()
         self._opened_at = waiting.opened_at
         return session if is_ready else None
+
+    async def _opened(self) -> S:
+        """A new one; a server that has no room for it may have some once none waits any more."""
+        try:
+            return await self._source.open()
+        except SourceFailure as failure:
+            if failure.reason != TOO_MANY_CONNECTIONS or self._idle is None:
+                raise
+            if not await self._idle.end_all():
+                raise
+        return await self._source.open()
 
     async def _make_room(self, idle: IdleSessions) -> None:
         """Idle sessions count too: the oldest ends for the one that is opened now."""

@@ -160,8 +160,13 @@ def _exact(value: int | Decimal) -> str:
     fraction = f"{number:f}".partition(".")[2].rstrip("0")
     if len(fraction) > _MAX_SCALE:
         raise UnfitValue
-    if number.adjusted() + 1 > _MAX_DIGITS:
-        return f"{'-' if number < 0 else ''}1e{number.adjusted()}"
+    whole = max(number.adjusted() + 1, 0)
+    if whole > _MAX_DIGITS:
+        # a column's largest, as a double, is 1e65
+        return f"{'-' if number < 0 else ''}1e{max(number.adjusted(), _MAX_DIGITS + 1)}"
+    if whole + len(fraction) > _MAX_DIGITS:
+        # the server would cut off what is behind the point
+        raise UnfitValue
     return f"{number:f}"
 
 

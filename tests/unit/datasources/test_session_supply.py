@@ -10,7 +10,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from fetcher.datasources.connecting import SourceConnector
 from fetcher.datasources.idle_sessions import IdleSessions, SessionKey, open_idle_sessions
 from fetcher.domain.ids import new_connection_id
-from fetcher_engine import SourceFailure
+from fetcher_engine import SourceFailure, Stage
 from tests.unit.datasources.fake_source import (
     KEY,
     REQUEST,
@@ -90,6 +90,41 @@ async def test_a_stream_that_was_left_before_its_end_is_not_taken_up(idle: IdleS
     await connector.close()
     assert source.sessions[0].ends == 1
     assert idle.count(KEY.connection_id) == 0
+
+
+class FullServer(FakeSource):
+    """It has room for so many sessions, whoever they are for."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__()
+        self.room = room
+
+    async def open(self) -> FakeSession:
+        if sum(not session.ends for session in self.sessions) >= self.room:
+            raise SourceFailure(Stage.AUTH, "too_many_connections")
+        return await super().open()
+
+
+async def test_sessions_that_wait_take_no_room_from_other_connections(idle: IdleSessions) -> None:
+    server = FullServer(room=2)
+    for _ in range(5):
+        own = replace(KEY, connection_id=new_connection_id())
+        await used(connector_of(server, idle, key=own))
+        assert idle.count(own.connection_id) == 1
+    assert [session.ends for session in server.sessions] == [1, 1, 1, 1, 0]
+
+
+async def test_a_server_that_is_full_of_others_stays_full(idle: IdleSessions) -> None:
+    server, places = FullServer(room=0), some_places()
+    other = replace(KEY, connection_id=new_connection_id())
+    for waiting in (False, True):
+        if waiting:
+            await used(connector_of(FakeSource(), idle, key=other))
+        with pytest.raises(SourceFailure) as caught:
+            await used(SourceConnector(server, shared(server, places, idle)))
+        assert caught.value.reason == "too_many_connections"
+        assert places.taken == 0
+    assert idle.count(other.connection_id) == 0
 
 
 async def test_what_can_not_be_put_to_rest_ends(idle: IdleSessions) -> None:
