@@ -27,17 +27,17 @@ CANCEL_SECONDS: Final = 2.0
 SETUP_SECONDS: Final = 5.0
 OLDEST_VERSION: Final = 110_000
 
-_SETTINGS: Final = """SELECT set_config('TimeZone', 'UTC', true),
- set_config('DateStyle', 'ISO, MDY', true),
- set_config('IntervalStyle', 'postgres', true),
- set_config('extra_float_digits', '3', true),
- set_config('standard_conforming_strings', 'on', true),
- set_config('search_path', '', true),
- set_config('jit', 'off', true),
- set_config('max_parallel_workers_per_gather', '0', true),
- set_config('statement_timeout', {statement}, true),
- set_config('lock_timeout', {lock}, true),
- set_config('idle_in_transaction_session_timeout', {statement}, true)"""
+_SETTINGS: Final = """SELECT pg_catalog.set_config('TimeZone', 'UTC', true),
+ pg_catalog.set_config('DateStyle', 'ISO, MDY', true),
+ pg_catalog.set_config('IntervalStyle', 'postgres', true),
+ pg_catalog.set_config('extra_float_digits', '3', true),
+ pg_catalog.set_config('standard_conforming_strings', 'on', true),
+ pg_catalog.set_config('search_path', '', true),
+ pg_catalog.set_config('jit', 'off', true),
+ pg_catalog.set_config('max_parallel_workers_per_gather', '0', true),
+ pg_catalog.set_config('statement_timeout', {statement}, true),
+ pg_catalog.set_config('lock_timeout', {lock}, true),
+ pg_catalog.set_config('idle_in_transaction_session_timeout', {statement}, true)"""
 """Spec datasources 12.2. ``extra_float_digits`` 3 gives exact floats before version 12 too.
 Compiling a statement that runs once costs more than it saves: seconds, where arrays are unpacked.
 One process a query is what we take of somebody else's server, and rows keep the order of a scan.
@@ -105,11 +105,14 @@ class Session:
         session is of no use any more."""
         self._last_state = None
         try:
-            await self._run(b"; ".join((_SNAPSHOT, self._settings)), Stage.SESSION)
+            with trio.move_on_after(SETUP_SECONDS) as setup:
+                await self._run(b"; ".join((_SNAPSHOT, self._settings)), Stage.SESSION)
         except SourceFailure:
             if not self._was_refused():
                 raise
             return False
+        if setup.cancelled_caught:
+            raise SourceFailure(Stage.SESSION, TIMEOUT)
         self.check_quoting()
         return True
 
@@ -121,9 +124,8 @@ class Session:
 
     def check_quoting(self) -> None:
         """Fail where the server would read our constants otherwise than they are written."""
-        strings = self.pgconn.parameter_status(b"standard_conforming_strings")
-        encoding = self.pgconn.parameter_status(b"client_encoding")
-        if strings != b"on" or encoding != b"UTF8":
+        self._check_encoding()
+        if self.pgconn.parameter_status(b"standard_conforming_strings") != b"on":
             raise SourceFailure(Stage.SESSION, PROTOCOL)
 
     async def result(self, stage: Stage, *, table: str | None = None) -> pq.abc.PGresult:
@@ -205,6 +207,11 @@ class Session:
     def _check_server(self) -> None:
         if self.pgconn.server_version < OLDEST_VERSION:
             raise SourceFailure(Stage.SESSION, "unsupported_version")
+        self._check_encoding()
+
+    def _check_encoding(self) -> None:
+        if self.pgconn.parameter_status(b"client_encoding") != b"UTF8":
+            raise SourceFailure(Stage.SESSION, PROTOCOL)
 
     def _limit(self, statement_seconds: float, lock_seconds: float) -> None:
         self._statement_seconds = statement_seconds

@@ -13,6 +13,7 @@ from typing import Final
 
 import psycopg
 import pytest
+import trio
 from psycopg import sql
 
 from fetcher.datasources.postgresql.session import Session
@@ -29,7 +30,7 @@ from tests.integration.datasources.harness import (
 )
 from tests.servers.addresses import SqlAddress
 from tests.servers.processes import free_port, running
-from tests.servers.waiting import eventually_sync
+from tests.servers.waiting import eventually, eventually_sync
 
 pytestmark = pytest.mark.integration
 
@@ -133,6 +134,26 @@ async def test_a_session_of_another_process_than_its_own_ends_rather_than_waits(
     assert session.pgconn.exec_(b"SHOW work_mem").get_value(0, 0) == b"4321kB", "it is theirs"
 
 
+async def test_a_database_whose_strings_know_escapes(
+    postgres_database: Callable[[], SqlAddress],
+) -> None:
+    address = postgres_database()
+    run_sql(
+        address,
+        'CREATE TABLE "we\\ird" (id int, "a\\" text)',
+        "INSERT INTO \"we\\ird\" VALUES (1, 'x\\'), (2, 'y')",
+        f"ALTER DATABASE {address.database} SET standard_conforming_strings = off",
+    )
+    async with engines() as opened:
+        data = await document(
+            opened,
+            connection_to(address),
+            {"we\\ird": ["*"]},
+            filters={"we\\ird": {"a\\": {"eq": ["x\\"]}}},
+        )
+    assert data == b'{"src":{"we\\\\ird":[{"a\\\\":"x\\\\","id":1}]}}'
+
+
 @contextmanager
 def pgbouncer(server: SqlAddress, mode: str, folder: Path) -> Iterator[SqlAddress]:
     """One process of the server for all clients."""
@@ -193,6 +214,28 @@ async def test_pgbouncer_by_the_transaction(database: SqlAddress, tmp_path: Path
         assert before[-2] == "4321kB"
         await ask_for_everything(connection_to(address))
         assert seen_by_others(address) == before
+
+
+@pytest.mark.parametrize("mode", ["transaction", "session", "statement"])
+async def test_a_cancelled_job_behind_pgbouncer_leaves_no_query(
+    database: SqlAddress, tmp_path: Path, mode: str
+) -> None:
+    run_sql(database, "CREATE VIEW slow AS SELECT f FROM t, pg_sleep(60)")
+
+    def running_queries() -> int:
+        with psycopg.connect(database.conninfo, autocommit=True) as admin:
+            (count,) = admin.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                " AND wait_event = 'PgSleep'"
+            ).fetchone() or (0,)
+        return int(count)
+
+    with pgbouncer(database, mode, tmp_path) as address:
+        async with engines(include_views=True) as opened, trio.open_nursery() as nursery:
+            nursery.start_soon(document, opened, connection_to(address), {"slow": ["f"]})
+            await eventually(lambda: running_queries() == 1, deadline_seconds=10)
+            nursery.cancel_scope.cancel()
+        await eventually(lambda: running_queries() == 0, deadline_seconds=5)
 
 
 @pytest.mark.parametrize("mode", ["session", "statement"])
