@@ -87,10 +87,9 @@ def own_database(server: SqlAddress) -> Iterator[SqlAddress]:
 @contextmanager
 def database_in(server: SqlAddress, encoding: str) -> Iterator[SqlAddress]:
     """An empty database on a PostgreSQL server in the encoding, dropped at the end."""
-    name = f"fetcher_src_{encoding.lower()}"
+    name = f"fetcher_src_{uuid4().hex[:12]}"
     identifier = sql.Identifier(name)
     with psycopg.connect(server.conninfo, autocommit=True) as admin:
-        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {}").format(identifier))
         admin.execute(
             sql.SQL(
                 "CREATE DATABASE {} TEMPLATE template0 ENCODING {} LC_COLLATE 'C' LC_CTYPE 'C'"

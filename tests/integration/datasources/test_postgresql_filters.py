@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -21,8 +22,6 @@ from tests.servers.addresses import SqlAddress
 
 pytestmark = pytest.mark.integration
 
-DATABASE = "fetcher_src_filters"
-
 
 @pytest.fixture(scope="module")
 def connection(postgres: SqlAddress) -> Iterator[Connection]:
@@ -32,11 +31,10 @@ def connection(postgres: SqlAddress) -> Iterator[Connection]:
         port=postgres.port,
         user=postgres.user,
         password=postgres.password,
-        database=DATABASE,
+        database=f"fetcher_src_{uuid4().hex[:12]}",
     )
-    name = sql.Identifier(DATABASE)
+    name = sql.Identifier(address.database)
     with psycopg.connect(postgres.conninfo, autocommit=True) as admin:
-        admin.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(name))
         admin.execute(sql.SQL("CREATE DATABASE {}").format(name))
         try:
             run_sql(

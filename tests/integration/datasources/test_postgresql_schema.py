@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from uuid import uuid4
 
-import psycopg
 import pytest
 
 from fetcher.commands.job_filters import source_names
@@ -102,12 +102,10 @@ async def test_asked_tables_of_several_schemas_are_found(database: SqlAddress) -
 
 
 async def test_only_what_the_user_has_a_privilege_on_is_seen(database: SqlAddress) -> None:
-    with psycopg.connect(database.conninfo, autocommit=True) as admin:
-        admin.execute("DROP ROLE IF EXISTS fetcher_src_reader")
-        admin.execute("CREATE ROLE fetcher_src_reader LOGIN")
-        admin.execute("GRANT SELECT (a, note) ON runs TO fetcher_src_reader")
+    role = f"fetcher_src_{uuid4().hex[:12]}"
+    run_sql(database, f"CREATE ROLE {role} LOGIN", f"GRANT SELECT (a, note) ON runs TO {role}")
     try:
-        reader = replace(connection_to(database), username="fetcher_src_reader")
+        reader = replace(connection_to(database), username=role)
         snapshot = await discover(reader)
         assert [(t.name, t.fields) for t in snapshot.tables] == [("runs", ("a", "note"))]
         async with engines() as opened:
@@ -116,7 +114,7 @@ async def test_only_what_the_user_has_a_privilege_on_is_seen(database: SqlAddres
                 await rows_of(opened, reader, "runs", ["b"])
         assert caught.value.category is ErrorCategory.VALIDATION
     finally:
-        run_sql(database, "DROP OWNED BY fetcher_src_reader", "DROP ROLE fetcher_src_reader")
+        run_sql(database, f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
 
 async def test_names_that_need_quoting_are_read_exactly(
