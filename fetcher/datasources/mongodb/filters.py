@@ -5,6 +5,7 @@ compares within one type only, so every form that the value can have is asked fo
 operator is a clause of its own, ANDed with ``$and``: none overwrites another.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -49,6 +50,8 @@ _DIGITS: Final = 3
 """Of a second: no date of MongoDB has more."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DECIMAL_DIGITS: Final = 34
+"""Of a decimal."""
 _NUMBERS: Final = frozenset({kinds.NUMBER, kinds.DECIMAL})
 _BINARY_SUBTYPES: Final = (0, 3, 4, 5)
 
@@ -114,13 +117,28 @@ def _escaped(character: str) -> str:
 def _membership(field: str, types: Types, wanted: Membership) -> Clause | None:
     """As MongoDB has it, a document without the field is not equal to a value (spec 9.3)."""
     forms: list[object] = []
+    rounded: list[float] = []
     for value in wanted.values:
-        forms += [form for form, _ in _forms(types, value)]
+        for form, _ in _forms(types, value):
+            if isinstance(form, float) and _is_other_decimal(form, value):
+                rounded.append(form)
+            else:
+                forms.append(form)
     if wanted.with_null:
         forms.append(None)
+    if rounded:
+        either = [{field: {"$in": forms}}, {field: {"$in": rounded, "$not": {"$type": "decimal"}}}]
+        return {"$nor" if wanted.negated else "$or": either}
     if wanted.negated:
         return {field: {"$nin": forms}} if forms else None
     return {field: {"$in": forms}}
+
+
+def _is_other_decimal(form: float, value: JsonScalar) -> bool:
+    """Whether a decimal that is not the value may equal the double nearest to it."""
+    if not math.isfinite(form) or len(Decimal(form).as_tuple().digits) > _DECIMAL_DIGITS:
+        return False
+    return number_of(value) != Decimal(form)
 
 
 def _compared(
