@@ -46,6 +46,8 @@ Condition: TypeAlias = tuple[str, list[Bound]]
 _MOMENT_FUNCTION: Final = "fetcher_moment"
 _MAX_DIGITS: Final = 30
 """Of a second: a text has as many as somebody wrote."""
+_MAX_PATTERN_BYTES: Final = 1000
+"""Of the 50 000 that SQLite takes."""
 
 _MOMENTS: Final = frozenset({Kind.DAY, Kind.MOMENT})
 
@@ -80,9 +82,10 @@ def condition_of(place: str, column: ColumnSnapshot, predicate: Predicate) -> Co
 
 
 def _pattern(written: str) -> str:
-    """For SQLite a pattern ends at its first NUL, whatever stands behind it."""
+    """For SQLite a pattern ends at its first NUL, whatever stands behind it; and no deadline and no
+    cancel stops the search for one, which takes as many steps as text and pattern multiplied."""
     pattern = text_of(written)
-    if "\0" in pattern:
+    if "\0" in pattern or len(pattern.encode()) > _MAX_PATTERN_BYTES:
         raise UnfitValue
     return pattern
 

@@ -94,3 +94,10 @@ def test_a_pattern_that_would_end_early_is_unfit() -> None:
     for pattern in ("\0", "%\0x"):
         with pytest.raises(UnfitValue):
             matching("TEXT", ["", "a"], {"like": [pattern]})
+
+
+def test_a_pattern_is_not_so_long_that_one_cell_takes_minutes() -> None:
+    text = "a" * 999
+    assert matching("TEXT", [text], {"like": [f"{text}%"]}) == [text]
+    with pytest.raises(UnfitValue):
+        matching("TEXT", [text], {"like": [f"{text}a%"]})
