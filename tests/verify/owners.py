@@ -5,20 +5,30 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import oracledb
+import psycopg
 import pymongo
 import trio
 
 from fetcher.datasources.mysql.session import Session as MysqlSession
 from fetcher.datasources.oracle.session import Session as OracleSession
-from fetcher.datasources.postgresql.session import Session as PostgresqlSession
+from fetcher.datasources.postgresql.connect import connect as connect_to_postgresql
 from fetcher.datasources.sqlserver.link import Statement
 from fetcher.datasources.sqlserver.session import Session as SqlServerSession
+from fetcher.datasources.targets import Target
 from fetcher.domain.connections import SourceType
 from fetcher_engine import SourceFailure, Stage
 from tests.verify.address import Address
 
 _STATEMENT_SECONDS: Final = 120.0
 _LOCK_SECONDS: Final = 30.0
+_POSTGRESQL_SETTINGS: Final = (
+    "SET TimeZone TO 'UTC'",
+    "SET DateStyle TO 'ISO, MDY'",
+    "SET IntervalStyle TO 'postgres'",
+    "SET standard_conforming_strings TO on",
+    f"SET statement_timeout TO '{_STATEMENT_SECONDS:g}s'",
+    f"SET lock_timeout TO '{_LOCK_SECONDS:g}s'",
+)
 
 
 class StatementRefused(Exception):
@@ -38,19 +48,38 @@ class Owner(Protocol):
 
 
 class _Postgresql:
-    def __init__(self, session: PostgresqlSession) -> None:
-        self._session = session
+    """A session of the connector's own only reads: this one is logged in like it, no more."""
+
+    def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+        self._connection = connection
+
+    @classmethod
+    async def open(cls, target: Target) -> "_Postgresql":
+        owner = cls(await connect_to_postgresql(target))
+        owner._connection.autocommit = True
+        await owner.run(*_POSTGRESQL_SETTINGS)
+        return owner
 
     async def run(self, *statements: str) -> None:
         for each in statements:
-            await _judged(self._session.execute, each.encode(), Stage.QUERY)
+            await self._executed(each)
 
     async def values(self, statement: str) -> set[str]:
-        found = await _judged(self._session.execute, statement.encode(), Stage.QUERY)
-        return {(found.get_value(row, 0) or b"").decode() for row in range(found.ntuples)}
+        return {str(row[0]) for row in (await self._executed(statement)).fetchall()}
 
     async def close(self) -> None:
-        await self._session.close()
+        self._connection.close()
+
+    async def _executed(self, statement: str) -> psycopg.Cursor[tuple[Any, ...]]:
+        try:
+            return await trio.to_thread.run_sync(
+                self._connection.execute, statement.encode(), abandon_on_cancel=True
+            )
+        except psycopg.Error:
+            refused = True
+        if refused:
+            raise StatementRefused
+        raise AssertionError
 
 
 class _Mysql:
@@ -123,7 +152,7 @@ async def open_owner(address: Address) -> Owner:
     limits = {"statement_seconds": _STATEMENT_SECONDS, "lock_seconds": _LOCK_SECONDS}
     match address.type:
         case SourceType.POSTGRESQL:
-            return _Postgresql(await PostgresqlSession.open(target, **limits))
+            return await _Postgresql.open(target)
         case SourceType.MYSQL:
             return _Mysql(await MysqlSession.open(target, **limits))
         case SourceType.SQL_SERVER:
