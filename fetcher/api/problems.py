@@ -21,6 +21,7 @@ from fetcher.domain.errors import (
     PortUnavailable,
     Unroutable,
 )
+from fetcher.domain.remedies import remedy
 from fetcher_engine import EngineError, ErrorCategory, Stage
 
 RETRY_AFTER_SECONDS = 5
@@ -112,7 +113,7 @@ _CONNECTION_ERROR = _Category(
     500,
     "500",
     "Database Connection Error",
-    "the data source could not be reached: check its address, its network and the credentials",
+    "the data source could not be reached",
 )
 _SCHEMA_ERROR = _Category(
     500, "500", "Schema Retrieval Error", "the data source was reached, but not its schema"
@@ -210,10 +211,11 @@ def _of_engine(error: EngineError, operation: str | None) -> Problem:
         category = ErrorCategory.CONNECT
     told = by_category.get(category) or otherwise or _INTERNAL
     facts = {"stage": error.stage, "reason": error.reason, "source": error.source}
+    advice = f": {remedy(error.reason, stage=error.stage)}" if told is _CONNECTION_ERROR else ""
     return _coded(
         told.code,
         told.title,
-        told.message,
+        told.message + advice,
         status=told.status,
         error_code=f"engine_{error.category}" if told.code.isdigit() else None,
         more={name: str(fact) for name, fact in facts.items() if fact},

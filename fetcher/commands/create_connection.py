@@ -1,6 +1,6 @@
 """Register a connection (spec rest-api 7.3 and 8.1)."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -76,7 +76,7 @@ class CreateConnection:
             raise ForbiddenHost
         source_type = next((t for t in self._types if t == new.type), None)
         _refuse_missing(_missing_fields(new, source_type))
-        _refuse_invalid(_invalid_fields(new, source_type))
+        _refuse_invalid(_invalid_fields(new, source_type, self._types))
         connection = self._record(new, SourceType(new.type), product_name)
         _refuse_missing(_missing_parts(connection, new), entity_type="connection")
         _refuse_invalid(_invalid_parts(connection, new), entity_type="connection")
@@ -136,9 +136,11 @@ def _missing_fields(new: NewConnection, source_type: SourceType | None) -> Found
     return ((name, "is required") for name, value in required.items() if not value)
 
 
-def _invalid_fields(new: NewConnection, source_type: SourceType | None) -> Found:
+def _invalid_fields(
+    new: NewConnection, source_type: SourceType | None, known: Collection[SourceType]
+) -> Found:
     if source_type is None:
-        yield "type", "must be one of the supported database types"
+        yield "type", f"must be one of {', '.join(sorted(known))}"
     if new.host and not rules.is_host(new.host):
         yield "host", "must be a host name or an IP address"
     if new.port and new.port not in rules.PORTS:
@@ -243,4 +245,10 @@ def _refuse(code: str, title: str, fields: Mapping[str, str], entity_type: str |
 
 
 def _refuse_taken(config_name: str) -> NoReturn:
+    if config_name in INTERNAL_SOURCES:
+        raise FetcherError(
+            "FET-1002",
+            "Conflict",
+            f"the config name {config_name} is kept for a source that the operator configures",
+        )
     raise FetcherError("FET-1002", "Conflict", f"the config name {config_name} is already used")

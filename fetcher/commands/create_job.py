@@ -113,7 +113,9 @@ class CreateJob:
         found = await self._resolve(names)
         if not found:
             raise FetcherError(
-                "FET-1020", "No Connections Found", "none of the data sources is configured"
+                "FET-1020",
+                "No Connections Found",
+                f"none of the data sources is configured: {', '.join(names)}",
             )
         known = {connection.config_name for connection in found}
         missing = next((name for name in names if name not in known), None)

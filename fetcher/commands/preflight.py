@@ -10,6 +10,7 @@ from fetcher.domain.connections import Connection
 from fetcher.domain.errors import HOST_REFUSED, FetcherError, ForbiddenHost
 from fetcher.domain.ids import ConnectionId
 from fetcher.domain.jobs import JobOptions
+from fetcher.domain.remedies import remedy
 from fetcher.domain.tls_modes import refuse_stored_tls_mode
 from fetcher.ports import SourceEngines
 from fetcher_engine import Engine, EngineError, TenantContext
@@ -94,6 +95,7 @@ def _refuse_first_down(
         raise FetcherError(
             "FET-1040",
             "Connection Down",
-            f"the data source {connection.config_name} could not be reached",
+            f"the data source {connection.config_name} could not be reached: "
+            + remedy(reason, stage=stage),
             details={name: text for name, text in told.items() if text},
         )

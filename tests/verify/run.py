@@ -340,12 +340,15 @@ async def _cancelling(place: _Place, scale: Scale) -> None:
         raise NotVerified("the user may not see the server's sessions") from None
     async with engines() as opened:
         started = trio.Event()
+        failures: list[EngineError] = []
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_stand_still, opened, place.connection, wide, started)
+            nursery.start_soon(_stand_still, opened, place.connection, wide, started, failures)
             with trio.move_on_after(SEEN_SECONDS):
                 await started.wait()
             reading = await place.owner.values(question) - before
             nursery.cancel_scope.cancel()
+        if failures:
+            raise failures[0]
         if not reading:
             raise NotVerified("the whole table was on its way before it was looked at")
         owner = place.owner
@@ -361,16 +364,25 @@ async def _cancelling(place: _Place, scale: Scale) -> None:
 
 
 async def _stand_still(
-    opened: RequestEngines, connection: Connection, table: str, started: trio.Event
+    opened: RequestEngines,
+    connection: Connection,
+    table: str,
+    started: trio.Event,
+    failures: list[EngineError],
 ) -> None:
+    """A failure is noted, not raised: a nursery would put it into a group that no check knows."""
     fields = ("id", "note")
     engine = opened.engine_for([connection], JobOptions(), {"src": {table: fields}})
-    plan = await engine.plan_extraction(
-        TENANT, ExtractionRequest(mapped_fields={"src": {table: fields}})
-    )
 
     async def write(_: bytes | memoryview) -> None:
         started.set()
         await trio.sleep_forever()
 
-    await engine.stream_extraction(plan, write)
+    try:
+        plan = await engine.plan_extraction(
+            TENANT, ExtractionRequest(mapped_fields={"src": {table: fields}})
+        )
+        await engine.stream_extraction(plan, write)
+    except EngineError as failure:
+        failures.append(failure)
+        started.set()
