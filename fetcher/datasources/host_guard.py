@@ -1,7 +1,7 @@
-"""Which hosts may be dialled on a tenant's behalf (spec datasources, section 13). Pure rules.
+"""Which hosts may be dialled on a tenant's behalf (spec datasources, section 13).
 
-The guard judges a name together with every address it resolved to, and what it let pass is what is
-dialled: nobody resolves a second time.
+Pure rules, but for one line in the log. The guard judges a name together with every address it
+resolved to, and what it let pass is what is dialled: nobody resolves a second time.
 """
 
 import ipaddress
@@ -12,11 +12,15 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Self, TypeAlias
 
+import structlog
+
 from fetcher.domain.errors import HOST_REFUSED
 from fetcher_engine import SourceFailure, Stage
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+log = structlog.get_logger(__name__)
 
 
 class Rule(StrEnum):
@@ -139,9 +143,17 @@ class HostGuard:
             raise HostRefused(rule)
 
     def refuses_literal(self, host: str, port: int) -> bool:
-        """Whether an address literal may never be dialled. Names pass: nobody looks them up."""
+        """Whether an address literal may never be dialled. Names pass: nobody looks them up.
+
+        The rule goes to the log, as that of a stored connection does.
+        """
         literal = literal_of(host.strip())
-        return literal is not None and bool(self._broken_rule(str(literal), port, [str(literal)]))
+        if literal is None:
+            return False
+        rule = self._broken_rule(str(literal), port, [str(literal)])
+        if rule is not None:
+            log.info("host_refused", rule=rule.value)
+        return rule is not None
 
     def _broken_rule(self, host: str, port: int, addresses: Sequence[str]) -> Rule | None:
         name = strict_host(host)

@@ -37,7 +37,9 @@ fields inside MongoDB's documents are never replaced, since two could become one
 _TITLES: Final = {
     "postgresql": (
         "PostgreSQL",
-        "The session has `TimeZone` UTC, `DateStyle` ISO and `IntervalStyle` postgres.",
+        "The session has `TimeZone` UTC, `DateStyle` ISO and `IntervalStyle` postgres. `json` and"
+        " `jsonb` come\nwith the blanks that PostgreSQL prints (a line break becomes a blank); they"
+        " are left out below.",
     ),
     "mysql": (
         "MySQL and MariaDB",

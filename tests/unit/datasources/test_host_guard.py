@@ -4,6 +4,7 @@ import socket
 from typing import Any
 
 import pytest
+import structlog
 
 from fetcher.datasources.addresses import resolve
 from fetcher.datasources.host_guard import HostGuard, HostList, HostRefused, Rule
@@ -85,6 +86,13 @@ def test_literal_in_a_refused_range(literal: str) -> None:
     assert rule_of("db.example.net", literal) is Rule.RANGE
     assert rule_of("db.example.net", "8.8.8.8", literal) is Rule.RANGE
     assert GUARD.refuses_literal(literal, 5432)
+
+
+def test_rule_that_refused_a_literal_is_logged() -> None:
+    with structlog.testing.capture_logs() as logged:
+        assert GUARD.refuses_literal("10.1.2.3", 5432)
+        assert not GUARD.refuses_literal("8.8.8.8", 5432)
+    assert [(entry["event"], entry["rule"]) for entry in logged] == [("host_refused", "range")]
 
 
 @pytest.mark.parametrize(
