@@ -32,9 +32,8 @@ FROM generate_series(1, %s) AS n""")
 
 @dataclass(frozen=True, slots=True)
 class Warehouse:
-    """A schema of our own in that database, and how Fetcher reaches it."""
+    """How Fetcher reaches a schema of our own in that database."""
 
-    schema: str
     connection: dict[str, Any]
 
 
@@ -47,7 +46,7 @@ def warehouse(dsn: str) -> Iterator[Warehouse]:
         try:
             database.execute(CREATE_PARCELS.format(Identifier(schema)))
             database.execute(FILL_PARCELS.format(Identifier(schema)), [PARCELS])
-            yield Warehouse(schema=schema, connection=connection_body(dsn, database, schema))
+            yield Warehouse(connection_body(dsn, database, schema))
         finally:
             database.execute(SQL("DROP SCHEMA {} CASCADE").format(Identifier(schema)))
 
