@@ -34,6 +34,11 @@ _OWN_SCHEMA_TYPES = frozenset({POSTGRESQL, SQL_SERVER, ORACLE})
 _PART: Final = re.compile(r'"((?:[^"]|"")*)"(?=\.|\Z)|([^.]*)', re.DOTALL)
 """A part between quotation marks, else what stands before the next dot, marks and all."""
 
+_GROWING: Final = re.compile(
+    f"([{''.join(one for one in map(chr, range(0x10000)) if len(one.upper()) > 1)}]+)"
+)
+"""Characters whose upper case is several."""
+
 
 @dataclass(frozen=True, slots=True)
 class SourceNames:
@@ -142,9 +147,11 @@ def normalized_field(name: str, source: SourceNames) -> str:
 
 def upper_case(text: str) -> str:
     """Upper case character by character: one that would become several stays as it is (``ß``)."""
-    return "".join(
-        upper if len(upper := character.upper()) == 1 else character for character in text
-    )
+    upper = text.upper()
+    if len(upper) == len(text):
+        return upper
+    parts = enumerate(_GROWING.split(text))
+    return "".join(part if number % 2 else part.upper() for number, part in parts)
 
 
 def _without_schema(name: str, stripped_schema: str) -> str:

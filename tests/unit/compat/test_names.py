@@ -1,5 +1,7 @@
 """Names: spec engine 17.1, table 21.14."""
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -182,3 +184,12 @@ def test_normalization_never_fails(name: str, source_type: str, own_schema: str)
     source = SourceNames(source_type, own_schema)
     assert len(normalized_table(name, source)) <= len(name)
     assert len(normalized_field(name, source)) == len(name)
+
+
+def test_upper_case_is_that_of_each_character() -> None:
+    """Of whole texts at once: a request may bring mebibytes of names."""
+    everything = "".join(map(chr, range(sys.maxunicode + 1)))
+    assert upper_case(everything) == "".join(
+        upper if len(upper := one.upper()) == 1 else one for one in everything
+    )
+    assert upper_case("straße_é") == "STRAßE_É"
