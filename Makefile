@@ -66,8 +66,9 @@ faults: setup-dev services ## Kill and cut things while jobs run
 docs: setup-dev ## Write docs/types.md anew
 	@$(PY) -m scripts.types_document
 
+verify-sources: export DSN := $(DSN)
 verify-sources: setup-dev ## Check a connector against a server of yours: DSN=scheme://user@host:port/database
-	@$(PY) -m tests.verify "$${DSN:-$(DSN)}"
+	@$(PY) -m tests.verify "$${DSN:-}"
 
 lock: setup-dev ## Pin the dependencies anew
 	@scripts/lock.sh --upgrade

@@ -211,14 +211,17 @@ class Link:
 
     def ask_to_stop(self) -> bool:
         """Send attention from another thread; False where there is nothing to stop."""
-        if self._tds is None or not self._wire.is_awaiting_answer:
+        if self._tds is None:
             return False
-        self._tds.main_session.in_cancel = True
+        session = self._tds.main_session
+        session.in_cancel, was = True, session.in_cancel
         try:
-            self._wire.attention()
+            asked = self._wire.ask_to_stop()
         except (OSError, ValueError):
             return False
-        return True
+        if not asked:
+            session.in_cancel = was
+        return asked
 
     def shut(self) -> None:
         """From any thread: whoever waits for the server fails."""

@@ -34,7 +34,7 @@ class AnswerTooLarge(Exception):
 
 
 class Wire:
-    """One connected socket. Blocking, for one thread at a time but for ``attention`` and ``shut``.
+    """One connected socket, blocking. For one thread at a time, but ``ask_to_stop`` and ``shut``.
 
     Implements what python-tds calls a transport, by the names of ``socket.socket``.
     """
@@ -50,8 +50,10 @@ class Wire:
         self._canned = b""
         self.allowance: int | None = None
         """How many more bytes the server may send: what it announces, the driver would keep."""
-        self.is_awaiting_answer = False
-        """Whether a whole request was sent, so that attention may be."""
+        self._turn = threading.Lock()
+        self._is_sending = False
+        self._is_awaiting_answer = False
+        self._is_unwanted = False
 
     def agree(self, plan: TlsPlan, server_name: str) -> None:
         """PRELOGIN, then TLS as agreed. Raise SourceFailure, OSError or ssl.SSLError."""
@@ -71,9 +73,19 @@ class Wire:
             self._login_only = offered is Encryption.OFF
             self._shake_hands(plan.context, server_name)
 
-    def attention(self) -> None:
-        """Ask the server to stop what it does. Safe from any thread while another one reads."""
+    def ask_to_stop(self) -> bool:
+        """Send attention, at once or behind the packet that is on its way; from any thread.
+
+        False where no request was sent that the server could stop. Raise OSError or ValueError.
+        """
+        with self._turn:
+            if self._is_sending:
+                self._is_unwanted = True
+                return True
+            if not self._is_awaiting_answer:
+                return False
         self._send(_packet(ATTENTION, b""))
+        return True
 
     def shut(self) -> None:
         """Wake whoever waits for this socket. Safe from any thread; never raises."""
@@ -91,12 +103,19 @@ class Wire:
             answer = _packet(REPLY, _prelogin(Encryption.NOT_SUPPORTED))
             self._canned = answer
             return
-        self.is_awaiting_answer = False
+        is_last = bool(status & _END_OF_MESSAGE)
+        with self._turn:
+            self._is_awaiting_answer = False
+            self._is_sending = kind in _REQUESTS
         self._send(bytes(data))
-        if status & _END_OF_MESSAGE:
-            self.is_awaiting_answer = kind in _REQUESTS
-            if kind == LOGIN7 and self._login_only:
-                self._tls = None
+        with self._turn:
+            is_unwanted, self._is_unwanted = self._is_unwanted, False
+            self._is_sending = False
+            self._is_awaiting_answer = is_last and kind in _REQUESTS
+        if is_unwanted:
+            self._stop_what_was_sent()
+        if is_last and kind == LOGIN7 and self._login_only:
+            self._tls = None
 
     def recv_into(self, buffer: bytearray | memoryview, size: int = 0, flags: int = 0) -> int:  # noqa: ARG002
         """At least one byte; 0 at the end of the connection."""
@@ -138,6 +157,13 @@ class Wire:
         self._raw.close()
 
     # --- packets and TLS ----------------------------------------------------------------------
+
+    def _stop_what_was_sent(self) -> None:
+        if self._is_awaiting_answer:
+            self._send(_packet(ATTENTION, b""))
+        else:
+            # half a request: nothing else ends it
+            self.shut()
 
     def _send(self, data: bytes) -> None:
         tls = self._tls
