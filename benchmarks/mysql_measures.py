@@ -26,7 +26,7 @@ from fetcher.adapters.local.object_folder import open_object_folder
 from fetcher.crypto.sealer import ResultSealer
 from fetcher.datasources.engines import SourceSettings, open_source_engines
 from fetcher.datasources.records import descriptor_of
-from fetcher.datasources.registry import SourceRegistry
+from fetcher.datasources.registry import SourceRegistry, load_connectors
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope
 from fetcher.domain.connections import Connection, SourceType
@@ -148,6 +148,7 @@ MEASURES: Final[dict[str, Callable[[], Awaitable[int]]]] = {
 
 
 def main(name: str) -> None:
+    load_connectors()  # as a worker has before its first job
     before = _peak_mib()
     cpu = time.process_time()
     started = time.perf_counter()

@@ -31,7 +31,7 @@ from fetcher.bridge import open_asyncio
 from fetcher.crypto.sealer import ResultSealer
 from fetcher.datasources.engines import RequestEngines, SourceSettings, open_source_engines
 from fetcher.datasources.records import descriptor_of
-from fetcher.datasources.registry import SourceRegistry
+from fetcher.datasources.registry import SourceRegistry, load_connectors
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope
 from fetcher.domain.connections import Connection, SourceType
@@ -170,6 +170,7 @@ MEASURES: Final[dict[str, Callable[[], Awaitable[int]]]] = {
 
 
 def main(name: str) -> None:
+    load_connectors()  # as a worker has before its first job
     before = _peak_mib()
     cpu = time.process_time()
     started = time.perf_counter()

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The newest supported Python runs the image: where it is found beside another one, the Engine's
-# suite, the unit tests and the end-to-end tests run on it too.
+# suite, the unit tests and whole lives of the command run on it too. What is left out is about
+# databases and memory, which one Python has shown.
 # usage: scripts/test_other_python.sh PYTHON-OF-THE-MAIN-SUITE
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,8 +18,8 @@ for candidate in "python$newest" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$newest".
   if [ "$(version "$candidate")" = "$newest" ]; then
     export VENV=.venv-$newest PYTHON=$candidate
     scripts/setup.sh dev
-    (cd engine && "../$VENV/bin/python" -m pytest -q)
-    "$VENV/bin/python" -m pytest -q tests/unit tests/e2e
+    (cd engine && "../$VENV/bin/python" -m pytest -q --ignore=tests/test_memory_bound.py)
+    "$VENV/bin/python" -m pytest -q tests/unit tests/e2e --ignore=tests/e2e/test_operators.py
     exit 0
   fi
 done
