@@ -47,6 +47,9 @@ class _Rows:
             values = [None if found[name] is None else found[name] for name in COLUMNS]
             self._database.execute(f"INSERT INTO {TABLE} VALUES ({marks})", values)
 
+    def close(self) -> None:
+        self._database.close()
+
     def function(self, name: str, count: int, called: Callable[..., Key]) -> None:
         self._database.create_function(name, count, called, deterministic=True)
 
@@ -73,6 +76,9 @@ class SqlServerRows:
         self._rows = _Rows(_sqlserver_keys, "TEXT COLLATE IGNORING")
         self._rows.function("converted", -1, _converted)
         self._rows.function("like", 3, _sqlserver_like)
+
+    def close(self) -> None:
+        self._rows.close()
 
     def ids(self, statement: str, values: Sequence[object]) -> list[tuple[int]]:
         text = statement.replace("[dbo].", "").replace("N'", "'").replace("OPENJSON(", "json_each(")
@@ -169,6 +175,9 @@ class OracleRows:
         self._rows.function("to_timestamp", 2, _oracle_timestamp)
         self._rows.function("to_timestamp_tz", 2, _oracle_timestamp)
         self._rows.function("like", 3, _oracle_like)
+
+    def close(self) -> None:
+        self._rows.close()
 
     def ids(self, statement: str, values: Sequence[object]) -> list[tuple[int]]:
         text = statement.replace('"HR".', "")

@@ -71,6 +71,7 @@ def served_rows() -> Iterator[Served]:
         if token:
             token[0].run_sync_soon(stop.set)
         thread.join(START_SECONDS)
+        rows.close()
 
 
 def _is_select(request: Request) -> bool:

@@ -1,6 +1,7 @@
 """What SQL Server and Oracle are sent for every case, and what it means."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 
 import pytest
 
@@ -24,13 +25,13 @@ def test_statements_are_the_golden_ones(kind: SourceType) -> None:
 
 @pytest.mark.parametrize("kind", STATEMENTS)
 def test_statements_mean_the_rows_of_the_cases(kind: SourceType) -> None:
-    rows = ROWS[kind]()
     wrong = []
-    for case in CASES:
-        text, values, _ = STATEMENTS[kind](case.where)
-        found = tuple(sorted(each for (each,) in rows.ids(text, values)))
-        if found != case.expected(kind):
-            wrong.append((case.where, text, found, case.expected(kind)))
+    with closing(ROWS[kind]()) as rows:
+        for case in CASES:
+            text, values, _ = STATEMENTS[kind](case.where)
+            found = tuple(sorted(each for (each,) in rows.ids(text, values)))
+            if found != case.expected(kind):
+                wrong.append((case.where, text, found, case.expected(kind)))
     assert wrong == []
 
 
