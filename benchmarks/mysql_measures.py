@@ -7,10 +7,8 @@ peak memory and what it was before the work began.
 import hashlib
 import json
 import os
-import resource
 import sys
 import tempfile
-import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,13 +18,13 @@ import pymysql  # type: ignore[import-untyped] # its stubs are no dependency
 import trio
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from benchmarks.heartbeat import with_heartbeat
+from benchmarks.heartbeat import report
 from benchmarks.mysql_table import COLUMNS, DATABASE, TABLE, WIDE_DATABASE, server
 from fetcher.adapters.local.object_folder import open_object_folder
 from fetcher.crypto.sealer import ResultSealer
 from fetcher.datasources.engines import SourceSettings, open_source_engines
 from fetcher.datasources.records import descriptor_of
-from fetcher.datasources.registry import SourceRegistry, load_connectors
+from fetcher.datasources.registry import SourceRegistry
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope
 from fetcher.domain.connections import Connection, SourceType
@@ -147,27 +145,5 @@ MEASURES: Final[dict[str, Callable[[], Awaitable[int]]]] = {
 }
 
 
-def main(name: str) -> None:
-    load_connectors()  # as a worker has before its first job
-    before = _peak_mib()
-    cpu = time.process_time()
-    started = time.perf_counter()
-    rows, latest = trio.run(with_heartbeat, MEASURES[name])
-    seconds = time.perf_counter() - started
-    found = {
-        "rows": rows,
-        "seconds": round(seconds, 3),
-        "cpu_seconds": round(time.process_time() - cpu, 2),
-        "loop_late_ms": round(latest, 1),
-        "peak_mib": _peak_mib(),
-        "peak_before_mib": before,
-    }
-    print(json.dumps(found))
-
-
-def _peak_mib() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-
-
 if __name__ == "__main__":
-    main(sys.argv[1])
+    report(MEASURES[sys.argv[1]])
