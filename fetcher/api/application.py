@@ -28,15 +28,20 @@ log = structlog.get_logger(__name__)
 
 def create_app(services: ApiServices) -> QuartTrio:
     """The Manager's API with the system routes. Its OpenAPI document is made once, here."""
-    routes = [
-        *system_routes(services.system),
-        *connection_routes(services),
-        *job_routes(services),
-    ]
+    routes = manager_routes(services)
     document = b""
     routes.append(document_route(lambda: document))
     document = dumps(openapi_document(routes)).encode()
     return assembled(routes, metrics=services.system.http_metrics, settings=services.settings)
+
+
+def manager_routes(services: ApiServices) -> list[Route]:
+    """Every route of the Manager but that of the document, which is made from them."""
+    return [
+        *system_routes(services.system),
+        *connection_routes(services),
+        *job_routes(services),
+    ]
 
 
 def assembled(

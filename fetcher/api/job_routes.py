@@ -94,6 +94,8 @@ def job_routes(services: ApiServices) -> list[Route]:
             name="create_job",
             summary="Ask for an extraction",
             tag="Fetcher",
+            resource="fetcher",
+            action="post",
             handler=routes.create,
             request=CreateJobRequest,
             successes={
@@ -113,6 +115,8 @@ def job_routes(services: ApiServices) -> list[Route]:
             name="job_events",
             summary="Server-sent events of jobs that have ended",
             tag="Fetcher",
+            resource="fetcher",
+            action="get",
             handler=routes.events,
             parameters=[
                 Parameter(name=HEADER, place="header", description="Only jobs of this product"),
@@ -132,6 +136,8 @@ def job_routes(services: ApiServices) -> list[Route]:
             name="get_job",
             summary="Show a job",
             tag="Fetcher",
+            resource="fetcher",
+            action="get",
             handler=routes.get,
             successes={200: Success(description="The job", model=JobAnswer)},
         ),

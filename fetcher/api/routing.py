@@ -9,9 +9,12 @@ from quart import Response
 
 from fetcher.api.models.connections import Answer
 from fetcher.api.payloads import Part
+from fetcher.domain.access import Permission
 from fetcher.domain.json_text import dumps
 
 JSON = "application/json"
+PRODUCT_ROOT = "/v1/"
+"""Below it nothing is served without a permission being named."""
 
 
 class Handler(Protocol):
@@ -43,7 +46,11 @@ class Success:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """``path`` is a template like ``/v1/fetcher/{id}``, and also what logs and metrics show."""
+    """``path`` is a template like ``/v1/fetcher/{id}``, and also what logs and metrics show.
+
+    ``resource`` and ``action`` are what a caller must be allowed (spec rest-api 1.1); a system
+    route has neither. Raise ValueError for a route below :data:`PRODUCT_ROOT` without them.
+    """
 
     method: str
     path: str
@@ -52,13 +59,28 @@ class Route:
     tag: str
     handler: Callable[..., Awaitable[Response]]
     successes: Mapping[int, Success]
+    resource: str = ""
+    action: str = ""
     request: type[Part] | None = None
     parameters: Sequence[Parameter] = ()
+
+    def __post_init__(self) -> None:
+        is_named = bool(self.resource and self.action)
+        is_system = not (self.resource or self.action or self.path.startswith(PRODUCT_ROOT))
+        if not (is_named or is_system):
+            raise ValueError(f"the route {self.name} must name its resource and action")
 
     @property
     def rule(self) -> str:
         """The template in the router's own spelling."""
         return self.path.replace("{", "<").replace("}", ">")
+
+    @property
+    def permission(self) -> Permission | None:
+        """What is asked of a caller, None for a system route."""
+        if not self.resource:
+            return None
+        return Permission(resource=self.resource, action=self.action)
 
 
 def answer(
