@@ -1,6 +1,6 @@
 """The rules of extraction: plan, limits, stream and document. Standard library only."""
 
-from fetcher_engine.batches import Batch, EncodedBatch, RowBatch, StreamRequest
+from fetcher_engine.batches import Batch, EncodedBatch, RowBatch, SourceNotes, StreamRequest
 from fetcher_engine.concurrency import (
     Concurrency,
     DeadlineExceeded,
@@ -47,6 +47,7 @@ from fetcher_engine.ports import (
     ConnectorRegistry,
     CredentialProtector,
     ExecutionStore,
+    NotedStream,
     Observability,
     ResultSink,
     ResultStreamWriter,
@@ -132,6 +133,7 @@ __all__ = [
     "Limits",
     "NameIndex",
     "NotEncodable",
+    "NotedStream",
     "Observability",
     "OrphanedResult",
     "PlanStep",
@@ -153,6 +155,7 @@ __all__ = [
     "Secret",
     "SequentialConcurrency",
     "SourceFailure",
+    "SourceNotes",
     "Spool",
     "SpoolFile",
     "Stage",

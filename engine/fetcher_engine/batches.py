@@ -38,6 +38,35 @@ Batch: TypeAlias = RowBatch | EncodedBatch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceNotes:
+    """What whoever uses a source's rows should know of how they were read.
+
+    The defaults say that there is nothing to know.
+    """
+
+    has_snapshot: bool = True
+    """Whether all tables were read as of one moment, as far as the source offers that."""
+
+    replaced_characters: int = 0
+    """How many characters stand in the place of what was no text in its encoding."""
+
+    def __post_init__(self) -> None:
+        flag: object = self.has_snapshot
+        count: object = self.replaced_characters
+        if type(flag) is not bool or type(count) is not int or count < 0:
+            raise ValueError("these are no notes of a source")
+
+    def to_public_dict(self) -> dict[str, bool | int]:
+        """The JSON projection, without what goes without saying."""
+        members: dict[str, bool | int] = {}
+        if not self.has_snapshot:
+            members["snapshot"] = False
+        if self.replaced_characters:
+            members["replacedCharacters"] = self.replaced_characters
+        return members
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRequest:
     """What one connector is asked for.
 

@@ -22,7 +22,7 @@ from fetcher_engine.results import (
     ExtractionSummary,
     ResultReference,
 )
-from fetcher_engine.runner import DigestingWriter, Runner, Write
+from fetcher_engine.runner import DigestingWriter, RunFacts, Runner, Write
 from fetcher_engine.sources import Sources
 from fetcher_engine.step_reading import Progress
 from fetcher_engine.storing import SinkUpload
@@ -58,10 +58,11 @@ class Execution:
     async def stream(self, write: Write) -> tuple[ExecutionState, ExtractionSummary]:
         """Give the document to ``write``: the terminal state and the document's facts."""
         writer = DigestingWriter(write, self._parts.checkpoint)
-        state, completed_at, counts = await self._recorded(partial(self._document, writer))
+        state, completed_at, facts = await self._recorded(partial(self._document, writer))
         summary = ExtractionSummary(
-            row_count=sum(counts.values()),
-            row_counts=counts,
+            row_count=sum(facts.row_counts.values()),
+            row_counts=facts.row_counts,
+            source_notes=facts.source_notes,
             size_bytes=writer.size_bytes,
             sha256=writer.sha256(),
             completed_at=completed_at,
@@ -76,11 +77,15 @@ class Execution:
         uploads: list[SinkUpload] = []
         job = partial(self._lines, sink, uploads)
         state, completed_at, stored = await self._recorded(job, uploads)
-        reference, counts = stored
-        reference = replace(reference, completed_at=completed_at)
-        return ExtractionResult(state=state, reference=reference, row_counts=counts)
+        reference, facts = stored
+        return ExtractionResult(
+            state=state,
+            reference=replace(reference, completed_at=completed_at),
+            row_counts=facts.row_counts,
+            source_notes=facts.source_notes,
+        )
 
-    async def _document(self, writer: DigestingWriter) -> dict[str, int]:
+    async def _document(self, writer: DigestingWriter) -> RunFacts:
         result_format = DocumentFormat(self._plan.steps)
         return await self._parts.runner.run(
             self._plan, self._limits, result_format, writer, self._progress
@@ -88,20 +93,22 @@ class Execution:
 
     async def _lines(
         self, sink: ResultSink, uploads: list[SinkUpload]
-    ) -> tuple[ResultReference, dict[str, int]]:
+    ) -> tuple[ResultReference, RunFacts]:
         checkpoint = self._parts.checkpoint
         await checkpoint()
         tenant = TenantContext(self._plan.tenant_id, self._plan.request_id)
         upload = await SinkUpload.open(sink, tenant, checkpoint)
         uploads.append(upload)
         writer = DigestingWriter(upload.write, checkpoint)
-        counts = await self._parts.runner.run(
+        facts = await self._parts.runner.run(
             self._plan, self._limits, LineFormat(), writer, self._progress
         )
         reference = await upload.close(
-            row_count=sum(counts.values()), size_bytes=writer.size_bytes, sha256=writer.sha256()
+            row_count=sum(facts.row_counts.values()),
+            size_bytes=writer.size_bytes,
+            sha256=writer.sha256(),
         )
-        return reference, counts
+        return reference, facts
 
     async def _recorded(
         self, job: Callable[[], Awaitable[T]], uploads: Sequence[SinkUpload] = ()

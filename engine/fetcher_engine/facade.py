@@ -275,7 +275,12 @@ class Engine:
             integrity=ResultIntegrity(algorithm=SHA256, digest=summary.sha256),
             completed_at=summary.completed_at,
         )
-        return ExtractionResult(state=state, direct=direct, row_counts=summary.row_counts)
+        return ExtractionResult(
+            state=state,
+            direct=direct,
+            row_counts=summary.row_counts,
+            source_notes=summary.source_notes,
+        )
 
     async def stream_extraction(
         self,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from fetcher_engine.batches import Batch, StreamRequest
+from fetcher_engine.batches import Batch, SourceNotes, StreamRequest
 from fetcher_engine.connection import (
     ConnectionDescriptor,
     ConnectionListParams,
@@ -35,6 +35,14 @@ class BatchStream(Protocol):
 
     async def aclose(self) -> None:
         """Stop reading and free what the stream holds. Idempotent; called on every path."""
+
+
+class NotedStream(BatchStream, Protocol):
+    """A stream that also tells how it read. Offering this is up to the connector."""
+
+    def notes(self) -> SourceNotes:
+        """Asked once, after the last batch."""
+        ...
 
 
 class Connector(Protocol):

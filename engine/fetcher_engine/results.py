@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
 
+from fetcher_engine.batches import SourceNotes
 from fetcher_engine.timestamps import rfc3339
 
 
@@ -176,18 +177,21 @@ class OrphanedResult(Exception):
 class ExtractionResult:
     """A finished execution: either the document itself or where the sink has put the rows.
 
-    ``row_counts`` holds every config name of the plan, 0 for a source without rows.
+    ``row_counts`` holds every config name of the plan, 0 for a source without rows;
+    ``source_notes`` only those of which there is something to tell.
     """
 
     state: ExecutionState
     row_counts: Mapping[str, int]
     direct: DirectResult | None = None
     reference: ResultReference | None = None
+    source_notes: Mapping[str, SourceNotes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if (self.direct is None) == (self.reference is None):
             raise ValueError("a result is either direct or a reference")
         object.__setattr__(self, "row_counts", MappingProxyType(dict(self.row_counts)))
+        object.__setattr__(self, "source_notes", MappingProxyType(dict(self.source_notes)))
 
     @property
     def document(self) -> bytes:
@@ -204,6 +208,10 @@ class ExtractionResult:
         if self.reference is not None:
             public["reference"] = self.reference.to_public_dict()
         public["rowCounts"] = dict(self.row_counts)
+        if self.source_notes:
+            public["sources"] = {
+                name: notes.to_public_dict() for name, notes in self.source_notes.items()
+            }
         return public
 
 
@@ -211,7 +219,8 @@ class ExtractionResult:
 class ExtractionSummary:
     """A finished execution whose bytes went to the host: their count and SHA-256 in hex.
 
-    ``row_counts`` holds every config name of the plan, 0 for a source without rows.
+    ``row_counts`` holds every config name of the plan, 0 for a source without rows;
+    ``source_notes`` only those of which there is something to tell.
     """
 
     row_count: int
@@ -219,6 +228,8 @@ class ExtractionSummary:
     size_bytes: int
     sha256: str
     completed_at: datetime
+    source_notes: Mapping[str, SourceNotes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "row_counts", MappingProxyType(dict(self.row_counts)))
+        object.__setattr__(self, "source_notes", MappingProxyType(dict(self.source_notes)))

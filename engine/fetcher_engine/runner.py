@@ -1,10 +1,12 @@
 """Executes a plan: steps at once, their bytes in plan order, memory bounded (spec 10, design 5)."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
+from fetcher_engine.batches import SourceNotes
 from fetcher_engine.concurrency import (
     Concurrency,
     Handoff,
@@ -23,6 +25,17 @@ from fetcher_engine.sources import Sources
 from fetcher_engine.step_reading import Progress, StepReader
 
 Write: TypeAlias = Callable[[bytes], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """What a run tells beside its bytes, by config name."""
+
+    row_counts: Mapping[str, int]
+    """Of every source."""
+
+    source_notes: Mapping[str, SourceNotes]
+    """Of those of which there is something to tell."""
 
 
 class DigestingWriter:
@@ -74,8 +87,8 @@ class Runner:
         result_format: ResultFormat,
         writer: DigestingWriter,
         progress: Progress | None,
-    ) -> dict[str, int]:
-        """Write the whole result; the rows of each config name.
+    ) -> RunFacts:
+        """Write the whole result.
 
         The first failure stops all steps and is raised once every connector is closed; what was
         written until then is worthless to the host.
@@ -118,8 +131,13 @@ class Runner:
         await self._checkpoint()
         if not plan.steps and result_format.empty:
             await writer.write(result_format.empty)
-        counts = (reader.row_count for reader in readers)
-        return {step.config_name: n for step, n in zip(plan.steps, counts, strict=True)}
+        read = {step.config_name: one for step, one in zip(plan.steps, readers, strict=True)}
+        return RunFacts(
+            row_counts={name: reader.row_count for name, reader in read.items()},
+            source_notes={
+                name: reader.notes for name, reader in read.items() if reader.notes != SourceNotes()
+            },
+        )
 
     def _spool_opener(self, tenant: TenantContext, limits: Limits) -> OpenSpool | None:
         if self._spool is None:

@@ -1,9 +1,10 @@
 """One step of a run: from a source's batches to its part of the document (spec 10.2)."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
-from fetcher_engine.batches import Batch, EncodedBatch, RowBatch, StreamRequest
+from fetcher_engine.batches import Batch, EncodedBatch, RowBatch, SourceNotes, StreamRequest
 from fetcher_engine.concurrency import DeadlineExceeded
 from fetcher_engine.context import TenantContext
 from fetcher_engine.encoding import RowEncoder
@@ -16,8 +17,8 @@ from fetcher_engine.failures import (
     from_source,
     unknown_datasource,
 )
-from fetcher_engine.port_check import check_port
-from fetcher_engine.ports import BatchStream, Connector, RowEncoding
+from fetcher_engine.port_check import check_extension, check_port
+from fetcher_engine.ports import BatchStream, Connector, NotedStream, RowEncoding
 from fetcher_engine.result_format import StepOutput, TableOutOfOrder
 from fetcher_engine.row_pieces import JoinedRows, MalformedBatch, RowPiece
 from fetcher_engine.sources import Sources
@@ -65,6 +66,7 @@ class StepReader:
         self._table_rows = 0
         self._table_bytes = 0
         self.row_count = 0
+        self.notes = SourceNotes()
 
     async def run(self, tenant: TenantContext) -> None:
         """Read to the end. Whatever goes wrong leaves as EngineError, without its origin's text."""
@@ -97,24 +99,34 @@ class StepReader:
             filters=self._step.filters,
         )
 
-        async def opened() -> BatchStream:
+        async def opened() -> tuple[BatchStream, NotedStream | None]:
             stream = check_port(await connector.open_stream(request), BatchStream, "batch stream")
             if stream is None:
                 raise TypeError
-            return stream
+            return stream, check_extension(stream, NotedStream, BatchStream, "batch stream")
 
-        stream = await self._ask(Phase.QUERY, opened)
-        await self._sources.cleaned_up_after(lambda: self._copy(stream), stream.aclose)
+        stream, noted = await self._ask(Phase.QUERY, opened)
+        await self._sources.cleaned_up_after(lambda: self._copy(stream, noted), stream.aclose)
 
-    async def _copy(self, stream: BatchStream) -> None:
+    async def _copy(self, stream: BatchStream, noted: NotedStream | None) -> None:
         while (batch := await self._ask(Phase.QUERY, stream.next_batch)) is not None:
             await self._take(batch)
             await self._checkpoint()
         # a stream that swallowed a cancellation must not pass for one that ended
         await self._checkpoint()
+        if noted is not None:
+            self._take_notes(noted)
         await self._output.finish()
         # told before the connector closes, so that the next step's bytes need not wait for that
         self._on_end()
+
+    def _take_notes(self, stream: NotedStream) -> None:
+        with suppress(Exception):
+            told: object = stream.notes()
+            if isinstance(told, SourceNotes):
+                self.notes = told
+                return
+        raise self._crash("malformed_notes")
 
     async def _take(self, batch: Batch) -> None:
         for piece in self._pieces(batch):

@@ -21,7 +21,7 @@ from fetcher.datasources.session_supply import (
     SharedSessions,
 )
 from fetcher.datasources.sessions import MAX_SESSIONS, SessionLimits
-from fetcher.datasources.snapshots import SnapshotRefused
+from fetcher.datasources.snapshots import SnapshotNote, SnapshotRefused
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
 from fetcher.datasources.texts import Texts
 from fetcher.domain.connections import Connection
@@ -30,6 +30,7 @@ from fetcher_engine import (
     EncodedBatch,
     SchemaSnapshot,
     SourceFailure,
+    SourceNotes,
     Stage,
     StreamRequest,
 )
@@ -81,7 +82,7 @@ class NetworkSource(Source[S], ReusableSource[S], Protocol[S]):
 class TableStream:
     """The rows of all asked tables, one after the other.
 
-    Of each table in which text was replaced it is logged how often.
+    Of each table in which text was replaced it is logged how often; the job is told their sum.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class TableStream:
         on_end: Callable[[], None],
         config_name: str = "",
         texts: Texts | None = None,
+        snapshot: SnapshotNote | None = None,
     ) -> None:
         """``on_end`` is told that the last row of the last table has come."""
         self._session = session
@@ -101,7 +103,9 @@ class TableStream:
         self._reader: TableReader | None = None
         self._config_name = config_name
         self._texts = texts or Texts()
+        self._snapshot = snapshot or SnapshotNote()
         self._table = ""
+        self._replaced_characters = 0
 
     async def next_batch(self) -> EncodedBatch | None:
         while True:
@@ -121,6 +125,7 @@ class TableStream:
 
     def _tell_of_replaced_text(self) -> None:
         replaced = self._texts.take_replaced()
+        self._replaced_characters += replaced
         if replaced:
             log.warning(
                 "invalid_text_replaced",
@@ -128,6 +133,12 @@ class TableStream:
                 table=self._table,
                 characters=replaced,
             )
+
+    def notes(self) -> SourceNotes:
+        return SourceNotes(
+            has_snapshot=self._snapshot.has_snapshot,
+            replaced_characters=self._replaced_characters,
+        )
 
     async def aclose(self) -> None:
         """Before the last row: end the session, and what it still does on the server."""
@@ -152,14 +163,14 @@ class SourceConnector(Generic[S]):
         tests_anew: bool = False,
         discovery_seconds: float | None = None,
         texts: Texts | None = None,
-        on_refusal: Callable[[], None] = lambda: None,
+        snapshot: SnapshotNote | None = None,
     ) -> None:
         """No I/O. With ``tests_anew`` a test proves that one can log in, not that one could.
 
-        ``on_refusal`` is told of a read that has no snapshot.
+        ``snapshot`` is told of a read that has none, here or by the source.
         """
         self._texts = texts
-        self._on_refusal = on_refusal
+        self._snapshot = snapshot or SnapshotNote()
         self._source = source
         self._sessions = sessions
         self._tests_anew = tests_anew
@@ -188,7 +199,7 @@ class SourceConnector(Generic[S]):
         session = await self._use()
         readers = await self._readers_in_snapshot(session, request)
         if readers is None:
-            self._on_refusal()
+            self._snapshot()
             # a proxy may have hung up, and what is left of the attempt is not known
             await self.close()
             session = await self._use(anew=True)
@@ -199,6 +210,7 @@ class SourceConnector(Generic[S]):
             on_end=self._ended_well,
             config_name=request.config_name,
             texts=self._texts,
+            snapshot=self._snapshot,
         )
 
     async def close(self) -> None:
@@ -245,7 +257,8 @@ class SourceFactory(ABC):
     def build(self, descriptor: ConnectionDescriptor) -> SourceConnector[Any]:
         record = record_of(descriptor)
         texts = Texts(replaces=record.replaces_invalid_text)
-        source = self._source(record, texts)
+        snapshot = SnapshotNote(lambda: self._sessions.refusals.tell(record.id, record.config_name))
+        source = self._source(record, texts, snapshot)
         sessions = SharedSessions(
             source,
             self._sessions.places(record.id, most=self.max_sessions),
@@ -258,13 +271,14 @@ class SourceFactory(ABC):
             sessions,
             tests_anew=tests_anew,
             texts=texts,
-            on_refusal=self._refusal_of(record),
+            snapshot=snapshot,
         )
 
-    def _refusal_of(self, record: Connection) -> Callable[[], None]:
-        """Tells that the connection is read without a snapshot."""
-        return lambda: self._sessions.refusals.tell(record.id, record.config_name)
-
     @abstractmethod
-    def _source(self, record: Connection, texts: Texts) -> NetworkSource[Any]:
-        """No I/O: the password is revealed when the source is opened, not before."""
+    def _source(
+        self, record: Connection, texts: Texts, snapshot: SnapshotNote
+    ) -> NetworkSource[Any]:
+        """No I/O: the password is revealed when the source is opened, not before.
+
+        ``snapshot`` is for sources that find out by themselves that they have none.
+        """

@@ -1,5 +1,7 @@
 """Sources that read, but not in a snapshot (spec datasources 12.2)."""
 
+from collections.abc import Callable
+
 import structlog
 
 from fetcher.datasources.told_once import ToldOnce
@@ -14,6 +16,18 @@ class SnapshotRefused(SourceFailure):
 
     def __init__(self) -> None:
         super().__init__(Stage.SESSION, "snapshot_refused")
+
+
+class SnapshotNote:
+    """Whether one reading had a snapshot, for its job; called where it is found to have none."""
+
+    def __init__(self, on_refusal: Callable[[], None] = lambda: None) -> None:
+        self._on_refusal = on_refusal
+        self.has_snapshot = True
+
+    def __call__(self) -> None:
+        self.has_snapshot = False
+        self._on_refusal()
 
 
 class SnapshotRefusals:

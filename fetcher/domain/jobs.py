@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from fetcher.domain.ids import JobId
 from fetcher.domain.json_values import JsonObject, JsonScalar
+from fetcher_engine import SourceNotes
 
 MappedFields: TypeAlias = Mapping[str, Mapping[str, tuple[str, ...]]]
 """Config name to table to fields, as requested."""
@@ -74,6 +75,8 @@ class ResultFacts:
     size_bytes: int
     row_count: int
     key_version: str
+    source_notes: Mapping[str, SourceNotes] = field(default_factory=dict)
+    """By config name, of those sources of which there is something to tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fetcher_engine.batches import Batch, RowBatch, StreamRequest
+from fetcher_engine.batches import Batch, RowBatch, SourceNotes, StreamRequest
 from fetcher_engine.connection import ConnectionDescriptor
 from fetcher_engine.ports import BatchStream
 from fetcher_engine.schema import SchemaSnapshot, TableSnapshot
@@ -28,6 +28,7 @@ class MemorySource:
     rows: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     rows_per_batch: int = 256
     batches: Callable[[StreamRequest], Iterable[Batch]] | None = None
+    notes: SourceNotes = field(default_factory=SourceNotes)
     before_test: Hook = _at_once
     before_discovery: Hook = _at_once
     before_query: Hook = _at_once
@@ -70,6 +71,9 @@ class MemoryStream:
             raise error
         self._delivered += 1
         return next(self._batches, None)
+
+    def notes(self) -> SourceNotes:
+        return self._source.notes
 
     async def aclose(self) -> None:
         self.close_count += 1

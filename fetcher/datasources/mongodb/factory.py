@@ -8,6 +8,7 @@ from fetcher.datasources.mongodb.client import SOCKETS_OF_SESSION
 from fetcher.datasources.mongodb.connector import MongoSource, auth_source_of
 from fetcher.datasources.mongodb.layout import Layout, OwnCollections, RowWriter
 from fetcher.datasources.records import target_of
+from fetcher.datasources.snapshots import SnapshotNote
 from fetcher.datasources.texts import Texts
 from fetcher.domain.connections import Connection
 
@@ -21,7 +22,7 @@ class MongodbFactory(SourceFactory):
     requires_fields = False
     max_sessions = MAX_SOCKETS // SOCKETS_OF_SESSION
 
-    def _source(self, record: Connection, texts: Texts) -> MongoSource:
+    def _source(self, record: Connection, texts: Texts, snapshot: SnapshotNote) -> MongoSource:
         def new_writer() -> RowWriter:
             return BsonWriter(
                 self._scope.options, max_cell_bytes=self._settings.max_cell_bytes, texts=texts
@@ -35,7 +36,7 @@ class MongodbFactory(SourceFactory):
             ),
             layout=self._layout(record, new_writer),
             settings=self._settings.reading,
-            on_refusal=self._refusal_of(record),
+            on_refusal=snapshot,
         )
 
     def _layout(self, record: Connection, new_writer: Callable[[], RowWriter]) -> Layout:

@@ -5,12 +5,18 @@ from fetcher.datasources.postgresql.connector import PostgresqlSource
 from fetcher.datasources.postgresql.names import TableNames
 from fetcher.datasources.postgresql.types import Renderer
 from fetcher.datasources.records import target_of
+from fetcher.datasources.snapshots import SnapshotNote
 from fetcher.datasources.texts import Texts
 from fetcher.domain.connections import Connection
 
 
 class PostgresqlFactory(SourceFactory):
-    def _source(self, record: Connection, texts: Texts) -> PostgresqlSource:
+    def _source(
+        self,
+        record: Connection,
+        texts: Texts,
+        snapshot: SnapshotNote,  # noqa: ARG002 - the connector finds out
+    ) -> PostgresqlSource:
         return PostgresqlSource(
             config_name=record.config_name,
             target=lambda: target_of(record, self._settings),

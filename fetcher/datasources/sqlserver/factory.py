@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from fetcher.datasources.connecting import SourceFactory
 from fetcher.datasources.records import target_of
+from fetcher.datasources.snapshots import SnapshotNote
 from fetcher.datasources.sqlserver.connector import SqlServerSource
 from fetcher.datasources.sqlserver.names import TableNames
 from fetcher.datasources.sqlserver.rendering import Renderer
@@ -14,7 +15,7 @@ from fetcher.domain.tls_modes import TRUSTS_SERVER
 
 
 class SqlServerFactory(SourceFactory):
-    def _source(self, record: Connection, texts: Texts) -> SqlServerSource:
+    def _source(self, record: Connection, texts: Texts, snapshot: SnapshotNote) -> SqlServerSource:
         return SqlServerSource(
             config_name=record.config_name,
             target=lambda: self._target(record),
@@ -25,7 +26,7 @@ class SqlServerFactory(SourceFactory):
             ),
             renderer=Renderer(self._scope.options, texts),
             settings=self._settings.reading,
-            on_refusal=self._refusal_of(record),
+            on_refusal=snapshot,
         )
 
     def _target(self, record: Connection) -> Target:

@@ -18,7 +18,7 @@ from fetcher.domain.connections import Connection, SourceType, TlsSettings
 from fetcher.domain.ids import new_connection_id
 from fetcher.domain.jobs import JobOptions
 from fetcher.domain.json_values import JsonObject
-from fetcher_engine import ExtractionRequest, Limits, TenantContext
+from fetcher_engine import ExtractionRequest, Limits, SourceNotes, TenantContext
 from tests.servers.addresses import SqlAddress
 
 TENANT = TenantContext.new("default")
@@ -136,6 +136,19 @@ async def document(
     options: JobOptions | None = None,
 ) -> bytes:
     """The result document, as a worker would get it."""
+    data, _ = await extraction(opened, connection, fields, filters=filters, options=options)
+    return data
+
+
+async def extraction(
+    opened: RequestEngines,
+    connection: Connection,
+    fields: Mapping[str, Sequence[str]],
+    *,
+    filters: Filters | None = None,
+    options: JobOptions | None = None,
+) -> tuple[bytes, SourceNotes]:
+    """The result document, and what the job is told of its source."""
     name = connection.config_name
     requested = {name: {table: tuple(columns) for table, columns in fields.items()}}
     wanted: Any = {name: filters} if filters else {}
@@ -150,7 +163,7 @@ async def document(
     summary = await engine.stream_extraction(plan, write)
     data = b"".join(pieces)
     assert summary.size_bytes == len(data)
-    return data
+    return data, summary.source_notes.get(name, SourceNotes())
 
 
 def _refuse(constant: str) -> object:

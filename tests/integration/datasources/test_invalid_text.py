@@ -29,6 +29,7 @@ from tests.integration.datasources.harness import (
     database_in,
     document,
     engines,
+    extraction,
     parsed,
     replacing,
     run_sql,
@@ -55,8 +56,10 @@ async def replaced(connection: Connection, folder: Path | None = None) -> tuple[
     """The rows, and what the log says of them."""
     with structlog.testing.capture_logs() as logs:
         async with engines(sqlite_folder=folder) as opened:
-            data = await document(opened, replacing(connection), {"t": ["*"]})
+            data, notes = await extraction(opened, replacing(connection), {"t": ["*"]})
     told = [dict(each) for each in logs if each["event"] == "invalid_text_replaced"]
+    counts: list[int] = [each["characters"] for each in told]
+    assert notes.replaced_characters == sum(counts)
     return parsed(data)["t"], told
 
 

@@ -9,9 +9,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from fetcher.domain.connections import Connection
-from fetcher_engine import EngineError
+from fetcher_engine import EngineError, SourceNotes
 from tests.integration.datasources import harness, mariadb
-from tests.integration.datasources.harness import document, engines
+from tests.integration.datasources.harness import document, engines, extraction
 from tests.integration.datasources.refusing import (
     RefusingProxy,
     mysql_refusal,
@@ -35,6 +35,7 @@ TABLES = (
     "INSERT INTO b VALUES (2)",
 )
 REFUSED = ("warning", "snapshot_refused", False)
+WITHOUT = SourceNotes(has_snapshot=False)
 AGAIN = ("info", "read_without_snapshot", False)
 
 
@@ -110,9 +111,9 @@ async def test_postgresql_is_read_without_a_snapshot_and_that_is_told(
         before_postgresql(postgresql, state, hangs_up=hangs_up) as (connection, proxy),
         engines() as opened,
     ):
-        assert await document(opened, connection, FIELDS) == WHOLE
+        assert await extraction(opened, connection, FIELDS) == (WHOLE, WITHOUT)
         assert told(logs) == [REFUSED]
-        assert await document(opened, connection, FIELDS) == WHOLE
+        assert await extraction(opened, connection, FIELDS) == (WHOLE, WITHOUT)
     assert told(logs) == [REFUSED, AGAIN]
     copies = [each for each in proxy.heard if b"COPY (" in each]
     assert [each.count(b"COPY (") for each in copies] == [1] * 4, "one statement a table"
@@ -129,7 +130,7 @@ async def test_mysql_is_read_without_a_snapshot_and_that_is_told(
         engines() as opened,
     ):
         for _ in range(2):
-            assert await document(opened, connection, FIELDS) == WHOLE
+            assert await extraction(opened, connection, FIELDS) == (WHOLE, WITHOUT)
     assert told(logs) == [REFUSED, AGAIN]
 
 
@@ -192,5 +193,5 @@ async def test_a_server_with_snapshots_is_not_told_of(
 ) -> None:
     async with engines() as opened:
         for connection in (harness.connection_to(postgresql), mariadb.connection_to(mysql)):
-            assert await document(opened, connection, FIELDS) == WHOLE
+            assert await extraction(opened, connection, FIELDS) == (WHOLE, SourceNotes())
     assert told(logs) == []

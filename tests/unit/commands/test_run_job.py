@@ -35,6 +35,7 @@ from fetcher_engine import (
     Engine,
     SchemaSnapshot,
     SourceFailure,
+    SourceNotes,
     Stage,
     TableSnapshot,
     TenantContext,
@@ -224,6 +225,15 @@ async def test_a_job_becomes_one_sealed_object_whose_facts_open_it(bench: Bench)
     assert event["metadata"] == {"source": "Acme-Reports"}
     assert event["completedAt"] == "2026-03-14T09:26:54.312Z"
     assert bench.objects.open_uploads == 0
+
+
+async def test_what_the_source_told_of_its_reading_stays_with_the_result(bench: Bench) -> None:
+    bench.source.notes = SourceNotes(has_snapshot=False, replaced_characters=3)
+    claim = await bench.claimed()
+    outcome = await bench.run_job.run(claim.job, claim.lease)
+    assert outcome.result is not None
+    assert outcome.result.source_notes == {"sales_db": bench.source.notes}
+    assert "replacedCharacters" not in outcome.event.payload, "the event's form is agreed"
 
 
 async def test_a_later_attempt_writes_a_key_of_its_own(bench: Bench) -> None:

@@ -13,7 +13,9 @@ from fetcher.datasources.connecting import (
     TableStream,
 )
 from fetcher.datasources.session_supply import OwnSessions
-from fetcher_engine import EncodedBatch, SourceFailure, Stage
+from fetcher.datasources.snapshots import SnapshotNote
+from fetcher.datasources.texts import Texts
+from fetcher_engine import EncodedBatch, SourceFailure, SourceNotes, Stage
 from tests.unit.datasources.fake_source import (
     REQUEST,
     Connector,
@@ -195,14 +197,31 @@ async def test_after_a_refused_snapshot_a_new_session_reads_without_one() -> Non
     source, places = FakeSource(), some_places()
     source.refusals = 1
     told: list[str] = []
-    connector = SourceConnector(
-        source, shared(source, places), on_refusal=lambda: told.append("refused")
-    )
-    await everything(connector)
+    snapshot = SnapshotNote(lambda: told.append("refused"))
+    await everything(SourceConnector(source, shared(source, places), snapshot=snapshot))
     assert told == ["refused"]
     assert source.steps[:6] == ["open", "ping", "discover", "readers", "open", "readers"]
     assert [session.ends for session in source.sessions] == [1, 1]
     assert places.taken == 0
+
+
+async def notes_of(source: FakeSource, texts: Texts | None = None) -> SourceNotes:
+    connector = SourceConnector(source, OwnSessions(source), texts=texts)
+    stream = await connector.open_stream(REQUEST)
+    while await stream.next_batch() is not None:
+        if texts is not None:
+            texts.decoded(b"\xf3\xf3")
+    await connector.close()
+    return stream.notes()
+
+
+async def test_a_stream_tells_its_job_what_the_log_tells_the_operator() -> None:
+    refusing = FakeSource()
+    refusing.refusals = 1
+    assert await notes_of(FakeSource()) == SourceNotes()
+    assert await notes_of(refusing) == SourceNotes(has_snapshot=False)
+    two_tables = await notes_of(FakeSource(), Texts(replaces=True))
+    assert two_tables == SourceNotes(replaced_characters=4)
 
 
 async def test_a_second_refusal_is_a_failure() -> None:
