@@ -3,17 +3,21 @@
 import json
 import resource
 import time
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final, TypeAlias
 
 import trio
 
+from fetcher.bootstrap.garbage import spare_what_is_there
 from fetcher.datasources.registry import load_connectors
 
 HEARTBEAT_SECONDS: Final = 0.005
 
+Measure: TypeAlias = Callable[[], Awaitable[int]]
 
-async def with_heartbeat(measure: Callable[[], Awaitable[int]]) -> tuple[int, float]:
+
+async def with_heartbeat(measure: Measure) -> tuple[int, float]:
     """The rows, and how late the process's loop was at worst, in milliseconds."""
     latest = 0.0
 
@@ -31,26 +35,42 @@ async def with_heartbeat(measure: Callable[[], Awaitable[int]]) -> tuple[int, fl
     return rows, latest * 1000
 
 
-def report(measure: Callable[[], Awaitable[int]]) -> None:
+def report(measure: Measure) -> None:
     """Run it, and print one JSON object: rows, seconds, CPU seconds, lateness, memory.
 
     Connectors are loaded before, as in a worker that meets its first job.
     """
+
+    @asynccontextmanager
+    async def as_it_is() -> AsyncGenerator[Measure]:
+        yield measure
+
+    report_opened(as_it_is)
+
+
+def report_opened(opening: Callable[[], AbstractAsyncContextManager[Measure]]) -> None:
+    """The same; what a worker opens when it starts is opened before, and closed after."""
+    print(json.dumps(trio.run(_measured, opening)))
+
+
+async def _measured(
+    opening: Callable[[], AbstractAsyncContextManager[Measure]],
+) -> dict[str, int | float]:
     load_connectors()
-    before = _peak_mib()
-    cpu = time.process_time()
-    started = time.perf_counter()
-    rows, latest = trio.run(with_heartbeat, measure)
-    seconds = time.perf_counter() - started
-    found = {
-        "rows": rows,
-        "seconds": round(seconds, 3),
-        "cpu_seconds": round(time.process_time() - cpu, 2),
-        "loop_late_ms": round(latest, 1),
-        "peak_mib": _peak_mib(),
-        "peak_before_mib": before,
-    }
-    print(json.dumps(found))
+    async with opening() as measure:
+        spare_what_is_there()
+        before = _peak_mib()
+        cpu = time.process_time()
+        started = time.perf_counter()
+        rows, latest = await with_heartbeat(measure)
+        return {
+            "rows": rows,
+            "seconds": round(time.perf_counter() - started, 3),
+            "cpu_seconds": round(time.process_time() - cpu, 2),
+            "loop_late_ms": round(latest, 1),
+            "peak_mib": _peak_mib(),
+            "peak_before_mib": before,
+        }
 
 
 def _peak_mib() -> int:

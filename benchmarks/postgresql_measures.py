@@ -9,8 +9,8 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ import trio
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from psycopg.rows import dict_row
 
-from benchmarks.heartbeat import report
+from benchmarks.heartbeat import Measure, report, report_opened
 from benchmarks.postgresql_table import COLUMNS, TABLE, conninfo, server
 from fetcher.adapters.local.object_folder import open_object_folder
 from fetcher.adapters.s3.location import S3Location
@@ -126,13 +126,16 @@ def bench_bucket() -> S3Location:
     )
 
 
-async def measure_s3() -> int:
-    location = bench_bucket()
-    async with AsyncExitStack() as stack:
-        await stack.enter_async_context(open_asyncio(lambda _: None))
-        engines = await stack.enter_async_context(open_source_engines(settings()))
-        store = await stack.enter_async_context(open_s3(location))
-        return await to_store(engines, store)
+@asynccontextmanager
+async def open_for_s3() -> AsyncGenerator[Measure]:
+    async with (
+        open_asyncio(lambda _: None),
+        open_source_engines(settings()) as engines,
+        open_s3(bench_bucket()) as store,
+    ):
+        # a worker's self-probe, which also prepares TLS
+        await store.probe().check()
+        yield lambda: to_store(engines, store)
 
 
 async def measure_schema() -> int:
@@ -158,14 +161,16 @@ def _usual() -> int:
     return len(rows)
 
 
-MEASURES: Final[dict[str, Callable[[], Awaitable[int]]]] = {
+MEASURES: Final[dict[str, Measure]] = {
     "connector": measure_connector,
     "sealed_to_folder": measure_folder,
-    "sealed_to_s3": measure_s3,
     "schema": measure_schema,
     "usual": measure_usual,
 }
 
 
 if __name__ == "__main__":
-    report(MEASURES[sys.argv[1]])
+    if sys.argv[1] == "sealed_to_s3":
+        report_opened(open_for_s3)
+    else:
+        report(MEASURES[sys.argv[1]])

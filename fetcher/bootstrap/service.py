@@ -8,6 +8,7 @@ import trio
 from fetcher.actors.lifecycle import Lifecycle
 from fetcher.actors.supervisor import ShutdownTimes, Supervisor
 from fetcher.bootstrap.adapters import open_adapters
+from fetcher.bootstrap.garbage import spare_what_is_there
 from fetcher.bootstrap.roster import Roster
 from fetcher.bridge import open_asyncio
 from fetcher.domain.errors import StartRefused
@@ -63,6 +64,7 @@ async def serve(settings: Settings, role: Role) -> int:
                     ),
                     metrics=roster.metrics,
                 )
+                spare_what_is_there()
                 await supervisor.run()
         except StartRefused as problem:
             refused.append(problem)
