@@ -14,7 +14,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
-from fetcher.domain.connections import Connection, ConnectionPage, ConnectionQuery
+from fetcher.domain.connections import (
+    Connection,
+    ConnectionPage,
+    ConnectionQuery,
+    UpdateAnswer,
+)
 from fetcher.domain.ids import ConnectionId, JobId
 from fetcher.domain.jobs import (
     CancelAnswer,
@@ -30,9 +35,13 @@ from fetcher.domain.jobs import (
     FinishAnswer,
     Job,
     JobOptions,
+    JobPage,
+    JobQuery,
     Lease,
     LeaseState,
     MappedFields,
+    PendingCounts,
+    Progress,
     TerminalOutcome,
 )
 from fetcher.domain.message_envelope import HeaderValue
@@ -61,6 +70,27 @@ class ConnectionRecords(Protocol):
         """Sorted by ``created_at``, then id; ``total`` counts all pages."""
         ...
 
+    async def update(self, connection: Connection, *, read_at: datetime) -> UpdateAnswer:
+        """Write all but id, product, ``created_at`` and ``deleted_at``.
+
+        Only where the record is live and its ``updated_at`` still is ``read_at``. Raise
+        DuplicateConfigName when another live connection has the new name.
+        """
+        ...
+
+    async def assign(
+        self, connection_id: ConnectionId, *, product_name: str, at: datetime
+    ) -> Connection | None:
+        """Give a live connection without a product its product, in one conditional write.
+
+        None: it has one already, or is not there. ``at`` becomes ``updated_at``.
+        """
+        ...
+
+    async def delete(self, connection_id: ConnectionId, *, at: datetime) -> bool:
+        """Soft delete: ``deleted_at`` and ``updated_at``. False: not there, or deleted before."""
+        ...
+
 
 class InternalSources(Protocol):
     """The data sources of :data:`fetcher.domain.internal_sources.INTERNAL_SOURCES` that the
@@ -75,9 +105,32 @@ class JobRecords(Protocol):
     """Jobs as records: created, read, listed, asked to stop."""
 
     async def insert(self, job: Job) -> None:
-        """Store a pending job. Raise DuplicateActiveJob when an active one has its hash."""
+        """Store a pending job. Raise DuplicateActiveJob when an active one has its hash,
+        DuplicateIdempotencyKey when any job has its key."""
 
     async def get(self, job_id: JobId) -> Job | None: ...
+
+    async def list_page(self, query: JobQuery) -> JobPage:
+        """Sorted by ``created_at``, then id; pages neither repeat nor lose a job."""
+        ...
+
+    async def find_by_idempotency_key(self, key: str) -> Job | None: ...
+
+    async def forget_idempotency_key(self, job_id: JobId, key: str) -> None:
+        """Take an expired key from the job that holds it; no error where it does not."""
+
+    async def is_in_use(self, config_name: str) -> bool:
+        """Whether an active job reads from this connection. Parked ones (pending with a
+        ``waiting_reason``) do not count (design section 4)."""
+        ...
+
+    async def pending_counts(self, *, product_name: str) -> PendingCounts:
+        """Counted up to 100 000 at most."""
+        ...
+
+    async def mark_result_deleted(self, job_id: JobId, *, at: datetime) -> bool:
+        """Note that a completed job's object is gone; False: no such job, or noted before."""
+        ...
 
     async def find_latest_by_hash(self, request_hash: str, *, within_seconds: float) -> Job | None:
         """The most recent job with this hash that was created within the window."""
@@ -151,6 +204,10 @@ class JobLeases(Protocol):
 
     async def release(self, lease: Lease) -> bool:
         """Back to pending in one write: no token, due now, to be dispatched anew."""
+        ...
+
+    async def note_progress(self, lease: Lease, progress: Progress) -> bool:
+        """What has been read so far replaces what was noted; False: the lease is lost."""
         ...
 
 

@@ -97,6 +97,8 @@ class ConnectionQuery:
     """Half-open: records of exactly this instant are left out."""
     metadata: Mapping[str, str] = field(default_factory=dict)
     """Dotted path below ``metadata`` to the text that must stand there."""
+    unassigned: bool = False
+    """Only those that belong to no product."""
     ascending: bool = False
     page: int = 1
     limit: int = 10
@@ -106,3 +108,13 @@ class ConnectionQuery:
 class ConnectionPage:
     items: tuple[Connection, ...]
     total: int
+
+
+class UpdateAnswer(StrEnum):
+    """What an update of a connection met."""
+
+    WRITTEN = "written"
+    GONE = "gone"
+    """Deleted, or never there."""
+    CHANGED = "changed"
+    """Somebody else wrote since it was read."""

@@ -45,6 +45,12 @@ class DuplicateActiveJob(PortError):
     code = "duplicate_active_job"
 
 
+class DuplicateIdempotencyKey(PortError):
+    """Another job holds the idempotency key."""
+
+    code = "duplicate_idempotency_key"
+
+
 class DuplicateConfigName(PortError):
     """A live connection with the same config name exists."""
 

@@ -128,6 +128,18 @@ class AttemptRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableProgress:
+    """What has been read of one table so far; bytes of rendered rows."""
+
+    rows: int
+    bytes: int
+
+
+Progress: TypeAlias = Mapping[str, Mapping[str, TableProgress]]
+"""Config name to table to what its running (or last) attempt has read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """One record of the job store (spec rest-api 12.3; the added fields: design section 4)."""
 
@@ -158,7 +170,11 @@ class Job:
     cancel_requested: datetime | None = None
     event_pending: bool = False
     attempts: tuple[AttemptRecord, ...] = ()
+    progress: Progress = field(default_factory=dict)
+    result_deleted_at: datetime | None = None
+    """A job whose result was deleted is no duplicate (decisions)."""
     idempotency_key: str | None = None
+    """Path, key and product as one text, see :func:`idempotency_key`; unique among all jobs."""
 
     @property
     def product_name(self) -> str:
@@ -259,3 +275,51 @@ class EndedCursor:
 
     completed_at: datetime
     job_id: JobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobCursor:
+    """Place in the list of jobs: ``created_at``, then id."""
+
+    created_at: datetime
+    job_id: JobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobQuery:
+    """One page of jobs: newest first unless ``ascending``, strictly after the cursor."""
+
+    statuses: frozenset[JobStatus] = frozenset()
+    """Empty: all."""
+    product_name: str | None = None
+    config_name: str | None = None
+    """Jobs that read from this connection."""
+    created_from: datetime | None = None
+    created_until: datetime | None = None
+    """Half-open: records of exactly this instant are left out."""
+    ascending: bool = False
+    after: JobCursor | None = None
+    limit: int = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPage:
+    items: tuple[Job, ...]
+    next: JobCursor | None
+    """Where the next page begins, None after the last one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingCounts:
+    """Jobs that wait for a worker: all, and those of the asked product."""
+
+    total: int
+    of_product: int
+
+
+def idempotency_key(*, path: str, key: str, product_name: str) -> str:
+    """The scope of an ``Idempotency-Key`` (decisions) as one text.
+
+    Neither path nor key may hold a blank; with the product last no two scopes share a text.
+    """
+    return f"{path} {key} {product_name}"
