@@ -68,6 +68,7 @@ def claimed(
         due_at=None,
         waiting_reason=None,
         attempts=(*job.attempts, attempt)[-MAX_ATTEMPTS_KEPT:],
+        progress={},
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from fetcher.domain.ids import JobId
 from fetcher.domain.json_values import JsonObject, JsonScalar
@@ -177,6 +177,11 @@ class Job:
     """Path, key and product as one text, see :func:`idempotency_key`; unique among all jobs."""
 
     @property
+    def is_parked(self) -> bool:
+        """Whether it waits for its connection's breaker rather than for a worker."""
+        return self.status is JobStatus.PENDING and self.waiting_reason is not None
+
+    @property
     def product_name(self) -> str:
         """The product that asked: ``metadata.source``, compared without case (decisions)."""
         source = self.metadata.get("source")
@@ -307,6 +312,10 @@ class JobPage:
     items: tuple[Job, ...]
     next: JobCursor | None
     """Where the next page begins, None after the last one."""
+
+
+MOST_COUNTED: Final = 100_000
+"""Where the count of pending jobs stops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

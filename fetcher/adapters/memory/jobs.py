@@ -7,16 +7,21 @@ from datetime import datetime
 
 import trio
 
+from fetcher.adapters.memory.job_queries import cursor_of, matches, place_of
 from fetcher.adapters.memory.state import JobEntry, MemoryState, after
 from fetcher.domain import job_transitions
-from fetcher.domain.errors import DuplicateActiveJob
+from fetcher.domain.errors import DuplicateActiveJob, DuplicateIdempotencyKey
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import (
+    MOST_COUNTED,
     CancelAnswer,
     EndedCursor,
     EventMark,
     Job,
+    JobPage,
+    JobQuery,
     JobStatus,
+    PendingCounts,
     TerminalOutcome,
 )
 from fetcher.domain.terminal_event import JOB_CANCELLED
@@ -28,6 +33,8 @@ class MemoryJobs:
 
     async def insert(self, job: Job) -> None:
         await trio.lowlevel.checkpoint()
+        if job.idempotency_key is not None and self._with_key(job.idempotency_key):
+            raise DuplicateIdempotencyKey("a job with this idempotency key exists")
         if self._active(job.request_hash):
             raise DuplicateActiveJob("an active job with this request hash exists")
         self._state.jobs[job.id] = JobEntry(deepcopy(job))
@@ -36,6 +43,59 @@ class MemoryJobs:
         await trio.lowlevel.checkpoint()
         entry = self._state.jobs.get(job_id)
         return deepcopy(entry.job) if entry is not None else None
+
+    async def list_page(self, query: JobQuery) -> JobPage:
+        await trio.lowlevel.checkpoint()
+        found = sorted(
+            (entry.job for entry in self._state.jobs.values() if matches(entry.job, query)),
+            key=place_of,
+            reverse=not query.ascending,
+        )
+        items = found[: query.limit]
+        return JobPage(
+            items=tuple(deepcopy(items)),
+            next=cursor_of(items[-1]) if len(found) > len(items) else None,
+        )
+
+    async def find_by_idempotency_key(self, key: str) -> Job | None:
+        await trio.lowlevel.checkpoint()
+        entry = self._with_key(key)
+        return deepcopy(entry.job) if entry is not None else None
+
+    async def forget_idempotency_key(self, job_id: JobId, key: str) -> None:
+        await trio.lowlevel.checkpoint()
+        entry = self._with_key(key)
+        if entry is not None and entry.job.id == job_id:
+            entry.job = replace(entry.job, idempotency_key=None)
+
+    async def is_in_use(self, config_name: str) -> bool:
+        await trio.lowlevel.checkpoint()
+        return any(
+            config_name in entry.job.mapped_fields
+            for entry in self._state.jobs.values()
+            if entry.job.status.is_active and not entry.job.is_parked
+        )
+
+    async def pending_counts(self, *, product_name: str) -> PendingCounts:
+        await trio.lowlevel.checkpoint()
+        product = product_name.strip().lower()
+        waiting = [entry.job.product_name for entry in self._state.with_status(JobStatus.PENDING)]
+        return PendingCounts(
+            total=min(len(waiting), MOST_COUNTED),
+            of_product=min(waiting.count(product), MOST_COUNTED),
+        )
+
+    async def mark_result_deleted(self, job_id: JobId, *, at: datetime) -> bool:
+        await trio.lowlevel.checkpoint()
+        entry = self._state.jobs.get(job_id)
+        if (
+            entry is None
+            or entry.job.status is not JobStatus.COMPLETED
+            or entry.job.result_deleted_at is not None
+        ):
+            return False
+        entry.job = replace(entry.job, result_deleted_at=at)
+        return True
 
     async def find_latest_by_hash(self, request_hash: str, *, within_seconds: float) -> Job | None:
         await trio.lowlevel.checkpoint()
@@ -88,6 +148,10 @@ class MemoryJobs:
             self._state.end(entry, replace(ended, cancel_requested=completed_at), outcome)
             return CancelAnswer.CANCELLED
         return CancelAnswer.CANCELLED if job.status is JobStatus.CANCELLED else CancelAnswer.ENDED
+
+    def _with_key(self, key: str) -> JobEntry | None:
+        found = (e for e in self._state.jobs.values() if e.job.idempotency_key == key)
+        return next(found, None)
 
     def _active(self, request_hash: str) -> list[Job]:
         return [

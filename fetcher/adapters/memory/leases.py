@@ -18,6 +18,7 @@ from fetcher.domain.jobs import (
     JobStatus,
     Lease,
     LeaseState,
+    Progress,
     TerminalOutcome,
 )
 
@@ -78,6 +79,15 @@ class MemoryLeases:
             return False
         entry.job = transitions.released(entry.job, self._state.now())
         entry.dispatch_lease_until = None
+        return True
+
+    async def note_progress(self, lease: Lease, progress: Progress) -> bool:
+        await trio.lowlevel.checkpoint()
+        entry = self._held(lease)
+        if entry is None:
+            return False
+        noted = {config_name: dict(tables) for config_name, tables in progress.items()}
+        entry.job = replace(entry.job, progress=noted)
         return True
 
     def _held(self, lease: Lease) -> JobEntry | None:
