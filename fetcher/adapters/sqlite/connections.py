@@ -1,19 +1,27 @@
 """Connections in SQLite."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
 from fetcher.adapters.sqlite import rows
 from fetcher.adapters.sqlite.database import Database, Session
 from fetcher.adapters.sqlite.metadata_filter import metadata_filter
 from fetcher.adapters.sqlite.times import to_ms
-from fetcher.domain.connections import Connection, ConnectionPage, ConnectionQuery
+from fetcher.domain.connections import (
+    Connection,
+    ConnectionPage,
+    ConnectionQuery,
+    UpdateAnswer,
+)
 from fetcher.domain.errors import DuplicateConfigName
 from fetcher.domain.ids import ConnectionId
 
 _MATCHING: Final = """
     FROM connection WHERE deleted_at IS NULL
     AND (:product IS NULL OR product = :product)
+    AND (:unassigned = 0 OR product_name = '')
     AND (:type IS NULL OR type = :type)
     AND (:host IS NULL OR host = :host)
     AND (:database_name IS NULL OR database_name = :database_name)
@@ -26,6 +34,17 @@ _OLDEST_FIRST: Final = f"SELECT * {_MATCHING} ORDER BY created_at, id LIMIT :lim
 _NEWEST_FIRST: Final = (
     f"SELECT * {_MATCHING} ORDER BY created_at DESC, id DESC LIMIT :limit OFFSET :skip"
 )
+_LIVE_BY_ID: Final = "SELECT * FROM connection WHERE id = :id AND deleted_at IS NULL"
+_NAME_IS_TAKEN: Final = """
+    SELECT 1 FROM connection WHERE config_name = :config_name AND deleted_at IS NULL AND id <> :id
+"""
+_ASSIGN: Final = """
+    UPDATE connection SET product_name = :product_name, product = :product, updated_at = :at
+    WHERE id = :id AND deleted_at IS NULL AND product_name = ''
+"""
+_DELETE: Final = """
+    UPDATE connection SET deleted_at = :at, updated_at = :at WHERE id = :id AND deleted_at IS NULL
+"""
 
 
 class SqliteConnections:
@@ -41,14 +60,7 @@ class SqliteConnections:
             raise DuplicateConfigName("a connection with this config name exists")
 
     async def get(self, connection_id: ConnectionId) -> Connection | None:
-        def find(session: Session) -> Connection | None:
-            row = session.row(
-                "SELECT * FROM connection WHERE id = :id AND deleted_at IS NULL",
-                id=connection_id.bytes,
-            )
-            return rows.connection_of(row) if row is not None else None
-
-        return await self._database.read(find)
+        return await self._database.read(lambda session: _find(session, connection_id))
 
     async def find_by_config_names(self, names: Sequence[str]) -> list[Connection]:
         def find(session: Session) -> list[Connection]:
@@ -66,6 +78,7 @@ class SqliteConnections:
     async def list_page(self, query: ConnectionQuery) -> ConnectionPage:
         wanted = {
             "product": None if query.product_name is None else rows.product_key(query.product_name),
+            "unassigned": int(query.unassigned),
             "type": query.type,
             "host": query.host,
             "database_name": query.database_name,
@@ -83,3 +96,49 @@ class SqliteConnections:
             return ConnectionPage(items=tuple(map(rows.connection_of, page)), total=total)
 
         return await self._database.read(find)
+
+    async def update(self, connection: Connection, *, read_at: datetime) -> UpdateAnswer:
+        def update(session: Session) -> UpdateAnswer:
+            stored = _find(session, connection.id)
+            if stored is None:
+                return UpdateAnswer.GONE
+            if stored.updated_at != read_at:
+                return UpdateAnswer.CHANGED
+            own_id = connection.id.bytes
+            if session.row(_NAME_IS_TAKEN, config_name=connection.config_name, id=own_id):
+                raise DuplicateConfigName("a connection with this config name exists")
+            kept = replace(
+                connection,
+                product_name=stored.product_name,
+                created_at=stored.created_at,
+                deleted_at=None,
+            )
+            values = rows.connection_values(kept)
+            session.change(rows.update_statement("connection", values), values)
+            return UpdateAnswer.WRITTEN
+
+        return await self._database.write(update)
+
+    async def assign(
+        self, connection_id: ConnectionId, *, product_name: str, at: datetime
+    ) -> Connection | None:
+        values: rows.Values = {
+            "id": connection_id.bytes,
+            "product_name": product_name,
+            "product": rows.product_key(product_name),
+            "at": to_ms(at),
+        }
+
+        def assign(session: Session) -> Connection | None:
+            return _find(session, connection_id) if session.change(_ASSIGN, values) else None
+
+        return await self._database.write(assign)
+
+    async def delete(self, connection_id: ConnectionId, *, at: datetime) -> bool:
+        values: rows.Values = {"id": connection_id.bytes, "at": to_ms(at)}
+        return await self._database.write(lambda session: session.change(_DELETE, values)) == 1
+
+
+def _find(session: Session, connection_id: ConnectionId) -> Connection | None:
+    row = session.row(_LIVE_BY_ID, id=connection_id.bytes)
+    return rows.connection_of(row) if row is not None else None

@@ -173,11 +173,11 @@ def _prepare(writer: sqlite3.Connection) -> str | None:
     # In WAL, NORMAL loses the last commits on a power cut, and a lost terminal state is a lost job.
     writer.execute("PRAGMA synchronous = FULL")
     writer.execute("PRAGMA journal_size_limit = 67108864")
-    if is_empty:
+    for step in range(version, schema.VERSION):
+        # One transaction a version: who is stopped in between goes on where it was.
         writer.execute("BEGIN IMMEDIATE")
-        for statement in schema.STATEMENTS:
-            writer.execute(statement)
-        writer.execute(f"PRAGMA user_version = {schema.VERSION}")
+        schema.STEPS[step](writer)
+        writer.execute(f"PRAGMA user_version = {step + 1}")
         writer.execute("COMMIT")
     return None
 

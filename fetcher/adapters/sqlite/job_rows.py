@@ -35,7 +35,7 @@ def readable_jobs(found: Iterable[Row]) -> list[Job]:
 def save_state(session: Session, job: Job) -> None:
     """Write the job's state. The dispatch lease belongs to the state before: it goes."""
     values = rows.state_values(job) | {"dispatch_lease_until": None}
-    session.change(rows.update_statement(values), values | {"id": job.id.bytes})
+    session.change(rows.update_statement("job", values), values | {"id": job.id.bytes})
 
 
 def end_job(session: Session, ended: Job, outcome: TerminalOutcome) -> None:
@@ -45,7 +45,7 @@ def end_job(session: Session, ended: Job, outcome: TerminalOutcome) -> None:
         | rows.event_values(outcome, session.now_ms)
         | {"dispatch_lease_until": None}
     )
-    session.change(rows.update_statement(values), values | {"id": ended.id.bytes})
+    session.change(rows.update_statement("job", values), values | {"id": ended.id.bytes})
 
 
 def next_end(session: Session) -> datetime:

@@ -1,22 +1,29 @@
 """Jobs in SQLite: created, read, listed, asked to stop."""
 
 from dataclasses import replace
+from datetime import datetime
 from sqlite3 import Row
 from typing import Final
 
 from fetcher.adapters.sqlite import rows
 from fetcher.adapters.sqlite.database import Database, Session
+from fetcher.adapters.sqlite.job_lists import list_statement
 from fetcher.adapters.sqlite.job_rows import end_job, find_job, next_end, save_state
 from fetcher.adapters.sqlite.times import from_ms, later_ms, to_ms
 from fetcher.domain import job_transitions
-from fetcher.domain.errors import DuplicateActiveJob, RecordCorrupt
+from fetcher.domain.errors import DuplicateActiveJob, DuplicateIdempotencyKey, RecordCorrupt
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import (
+    MOST_COUNTED,
     CancelAnswer,
     EndedCursor,
     EventMark,
     Job,
+    JobCursor,
+    JobPage,
+    JobQuery,
     JobStatus,
+    PendingCounts,
     TerminalOutcome,
 )
 from fetcher.domain.terminal_event import JOB_CANCELLED
@@ -38,6 +45,29 @@ _ENDED_OF_PRODUCT: Final = """
     ORDER BY completed_at, id LIMIT :limit
 """
 _BEFORE_ALL_TIME: Final = -1
+_WITH_KEY: Final = "SELECT * FROM job WHERE idempotency_key = :key"
+_ADD_SOURCE: Final = """
+    INSERT INTO job_source (config_name, created_at, job_id)
+    VALUES (:config_name, :created_at, :id)
+"""
+# Active jobs are few, those that ever read from one connection may be a million.
+_IN_USE: Final = """
+    SELECT 1 FROM job INDEXED BY job_active_hash
+    WHERE status IN ('pending', 'processing')
+    AND (status = 'processing' OR waiting_reason IS NULL)
+    AND EXISTS (
+        SELECT 1 FROM job_source
+        WHERE config_name = :config_name AND created_at = job.created_at AND job_id = job.id
+    )
+    LIMIT 1
+"""
+_PENDING: Final = """
+    SELECT count(*) FROM (SELECT 1 FROM job WHERE status = 'pending' LIMIT :most)
+"""
+_PENDING_OF_PRODUCT: Final = """
+    SELECT count(*) FROM
+    (SELECT 1 FROM job WHERE status = 'pending' AND product = :product LIMIT :most)
+"""
 
 
 class SqliteJobs:
@@ -54,11 +84,72 @@ class SqliteJobs:
     async def insert(self, job: Job) -> None:
         values = rows.request_values(job) | rows.state_values(job)
         statement = rows.insert_statement("job", values, on_conflict="ON CONFLICT DO NOTHING")
-        if not await self._database.write(lambda session: session.change(statement, values)):
-            raise DuplicateActiveJob("an active job with this request hash exists")
+        key = job.idempotency_key
+
+        def insert(session: Session) -> None:
+            if key is not None and session.row(_WITH_KEY, key=key) is not None:
+                raise DuplicateIdempotencyKey("a job with this idempotency key exists")
+            if not session.change(statement, values):
+                raise DuplicateActiveJob("an active job with this request hash exists")
+            for config_name in job.mapped_fields:
+                session.change(_ADD_SOURCE, rows.source_values(job, config_name))
+
+        await self._database.write(insert)
 
     async def get(self, job_id: JobId) -> Job | None:
         return await self._database.read(lambda session: find_job(session, job_id))
+
+    async def list_page(self, query: JobQuery) -> JobPage:
+        statement, values = list_statement(query)
+
+        def find(session: Session) -> JobPage:
+            found = session.rows(statement, **values)
+            page = found[: query.limit]
+            jobs = (_listed(row) for row in page)
+            return JobPage(
+                items=tuple(job for job in jobs if job is not None),
+                next=_place_of(page[-1]) if len(found) > len(page) else None,
+            )
+
+        return await self._database.read(find)
+
+    async def find_by_idempotency_key(self, key: str) -> Job | None:
+        def find(session: Session) -> Job | None:
+            row = session.row(_WITH_KEY, key=key)
+            return rows.job_of(row) if row is not None else None
+
+        return await self._database.read(find)
+
+    async def forget_idempotency_key(self, job_id: JobId, key: str) -> None:
+        statement = (
+            "UPDATE job SET idempotency_key = NULL WHERE id = :id AND idempotency_key = :key"
+        )
+        values: rows.Values = {"id": job_id.bytes, "key": key}
+        await self._database.write(lambda session: session.change(statement, values))
+
+    async def is_in_use(self, config_name: str) -> bool:
+        return await self._database.read(
+            lambda session: session.row(_IN_USE, config_name=config_name) is not None
+        )
+
+    async def pending_counts(self, *, product_name: str) -> PendingCounts:
+        product = rows.product_key(product_name)
+
+        def count(session: Session) -> PendingCounts:
+            of_product = session.rows(_PENDING_OF_PRODUCT, product=product, most=MOST_COUNTED)
+            return PendingCounts(
+                total=session.rows(_PENDING, most=MOST_COUNTED)[0][0], of_product=of_product[0][0]
+            )
+
+        return await self._database.read(count)
+
+    async def mark_result_deleted(self, job_id: JobId, *, at: datetime) -> bool:
+        statement = (
+            "UPDATE job SET result_deleted_at = :at"
+            " WHERE id = :id AND status = 'completed' AND result_deleted_at IS NULL"
+        )
+        values: rows.Values = {"id": job_id.bytes, "at": to_ms(at)}
+        return await self._database.write(lambda session: session.change(statement, values)) == 1
 
     async def find_latest_by_hash(self, request_hash: str, *, within_seconds: float) -> Job | None:
         def find(session: Session) -> Job | None:
@@ -133,6 +224,10 @@ class SqliteJobs:
             )
 
         return await self._database.write(cancel)
+
+
+def _place_of(row: Row) -> JobCursor:
+    return JobCursor(created_at=from_ms(row["created_at"]), job_id=rows.job_id_of(row))
 
 
 def _listed(row: Row) -> Job | None:

@@ -17,6 +17,8 @@ from fetcher.domain.jobs import (
     Filters,
     JobOptions,
     MappedFields,
+    Progress,
+    TableProgress,
 )
 from fetcher.domain.json_text import JsonTextError, dumps, parse
 from fetcher.domain.json_values import JsonObject, JsonValue
@@ -92,6 +94,25 @@ def tls(value: JsonValue) -> TlsSettings:
 
 def attempts(value: JsonValue) -> tuple[AttemptRecord, ...]:
     return tuple(_attempt(plain_object(item)) for item in _items(value))
+
+
+def progress(value: JsonValue) -> Progress:
+    return {
+        config: {
+            table: TableProgress(**cast("dict[str, int]", counts))
+            for table, counts in plain_object(tables).items()
+        }
+        for config, tables in plain_object(value).items()
+    }
+
+
+def dump_progress(read: Progress) -> str:
+    return dumps(
+        {
+            config: {table: asdict(counts) for table, counts in tables.items()}
+            for config, tables in read.items()
+        }
+    )
 
 
 def dump_facts(facts: FailureFacts | TlsSettings | JobOptions) -> str:

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Mapping, Sequence
 
+from fetcher.adapters.sqlite import json_columns, rows
 from fetcher.adapters.sqlite.database import Database, Session
 from fetcher.adapters.sqlite.job_rows import end_job, find_job, next_end, save_state
 from fetcher.adapters.sqlite.times import from_ms, later_ms
@@ -15,6 +16,7 @@ from fetcher.domain.jobs import (
     JobStatus,
     Lease,
     LeaseState,
+    Progress,
     TerminalOutcome,
 )
 
@@ -91,6 +93,18 @@ class SqliteLeases:
             return True
 
         return await self._database.write(release)
+
+    async def note_progress(self, lease: Lease, progress: Progress) -> bool:
+        statement = (
+            "UPDATE job SET progress = :progress"
+            " WHERE id = :id AND lease_token = :token AND status = 'processing'"
+        )
+        values: rows.Values = {
+            "progress": json_columns.dump_progress(progress),
+            "id": lease.job_id.bytes,
+            "token": lease.token,
+        }
+        return await self._database.write(lambda session: session.change(statement, values)) == 1
 
 
 def _state_of(session: Session, lease: Lease) -> LeaseState:

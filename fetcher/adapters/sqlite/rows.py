@@ -82,6 +82,15 @@ def request_values(job: Job) -> Values:
     }
 
 
+def source_values(job: Job, config_name: str) -> Values:
+    """One line of the table of who reads from where."""
+    return {
+        "config_name": config_name,
+        "created_at": to_ms(job.created_at),
+        "id": job.id.bytes,
+    }
+
+
 def state_values(job: Job) -> Values:
     """What became of it: written anew with every transition."""
     result = job.result
@@ -106,6 +115,8 @@ def state_values(job: Job) -> Values:
         "dispatch_seq": job.dispatch_seq,
         "cancel_requested": to_ms(job.cancel_requested),
         "attempts": columns.dump_attempts(job.attempts),
+        "progress": columns.dump_progress(job.progress),
+        "result_deleted_at": to_ms(job.result_deleted_at),
     }
 
 
@@ -150,6 +161,8 @@ def job_of(row: Row) -> Job:
         cancel_requested=from_ms(row["cancel_requested"]),
         event_pending=bool(row["event_pending"]),
         attempts=columns.load("attempts", row["attempts"], columns.attempts),
+        progress=columns.load("progress", row["progress"], columns.progress),
+        result_deleted_at=from_ms(row["result_deleted_at"]),
         idempotency_key=row["idempotency_key"],
     )
 
@@ -183,7 +196,7 @@ def insert_statement(table: str, values: Mapping[str, object], *, on_conflict: s
     return f"INSERT INTO {table} ({names}) VALUES ({places}) {on_conflict}"  # noqa: S608  # our names
 
 
-def update_statement(values: Mapping[str, object]) -> str:
+def update_statement(table: str, values: Mapping[str, object]) -> str:
     """Names are ours, values are bound, ``:id`` among them."""
-    places = ", ".join(f"{name} = :{name}" for name in values)
-    return f"UPDATE job SET {places} WHERE id = :id"  # noqa: S608  # our names
+    places = ", ".join(f"{name} = :{name}" for name in values if name != "id")
+    return f"UPDATE {table} SET {places} WHERE id = :id"  # noqa: S608  # our names

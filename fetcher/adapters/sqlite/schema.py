@@ -1,15 +1,18 @@
-"""The tables of the record store, version 1.
+"""The tables of the record store, as steps from one version to the next.
 
 Times are whole milliseconds since 1970 in UTC; JSON stands as text, because SQLite's own numbers
 would round. Whether a job is active is told by its status alone, so ``dedup_active`` (spec rest-api
 12.3) is no column here: the unique index looks at the status.
 """
 
+import contextlib
+import sqlite3
 from typing import Final
 
-VERSION: Final = 1
+from fetcher.adapters.sqlite import json_columns
+from fetcher.domain.errors import RecordCorrupt
 
-STATEMENTS: Final = (
+_FIRST: Final = (
     """
     CREATE TABLE connection (
         id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
@@ -107,3 +110,52 @@ STATEMENTS: Final = (
     "CREATE INDEX job_event_due ON job (event_due_at, id) WHERE event_pending = 1",
     "CREATE INDEX job_cleanup_due ON job (cleanup_due, id) WHERE cleanup_due IS NOT NULL",
 )
+
+_SECOND: Final = (
+    "ALTER TABLE job ADD COLUMN progress TEXT NOT NULL DEFAULT '{}'",
+    "ALTER TABLE job ADD COLUMN result_deleted_at INTEGER",
+    """
+    CREATE UNIQUE INDEX job_idempotency_key ON job (idempotency_key)
+    WHERE idempotency_key IS NOT NULL
+    """,
+    # Which job reads from which connection, in the order of lists.
+    """
+    CREATE TABLE job_source (
+        config_name TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        job_id BLOB NOT NULL,
+        PRIMARY KEY (config_name, created_at, job_id)
+    ) STRICT, WITHOUT ROWID
+    """,
+    # The status stands behind, so that jobs of other states are passed by without being read. An
+    # index that begins with it would be taken by the sweeps in place of their own.
+    "CREATE INDEX job_created ON job (created_at, id, status)",
+    "CREATE INDEX job_created_of_product ON job (product, created_at, id, status)",
+    "CREATE INDEX job_pending_of_product ON job (product) WHERE status = 'pending'",
+)
+
+
+def _to_version_1(connection: sqlite3.Connection) -> None:
+    for statement in _FIRST:
+        connection.execute(statement)
+
+
+def _to_version_2(connection: sqlite3.Connection) -> None:
+    for statement in _SECOND:
+        connection.execute(statement)
+    for row in connection.execute("SELECT id, created_at, mapped_fields FROM job"):
+        # What cannot be read is reported by whoever reads that job.
+        with contextlib.suppress(RecordCorrupt):
+            sources = json_columns.load(
+                "mapped_fields", row["mapped_fields"], json_columns.plain_object
+            )
+            connection.executemany(
+                "INSERT INTO job_source VALUES (?, ?, ?)",
+                [(name, row["created_at"], row["id"]) for name in sources],
+            )
+
+
+STEPS: Final = (_to_version_1, _to_version_2)
+"""What makes version 1 of an empty file, version 2 of version 1, and so on."""
+
+VERSION: Final = len(STEPS)
