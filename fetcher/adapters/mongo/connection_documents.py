@@ -13,6 +13,7 @@ from fetcher.domain.json_values import JsonObject
 
 RECORD: Final = "connection record"
 
+_NEVER_PATCHED: Final = frozenset({"_id", "product_name", "created_at", "deleted_at"})
 _TYPES: Final = {each.value: each for each in SourceType}
 
 
@@ -40,6 +41,13 @@ def connection_document(connection: Connection) -> Document:
     if connection.metadata:
         document["metadata"] = to_bson(connection.metadata)
     return document
+
+
+def changed_fields(connection: Connection) -> Document:
+    """What a patch sets: all but id, product, creation and deletion, null where it is unset."""
+    whole = connection_document(connection)
+    unset = {"schema": None, "ssl": None, "metadata": None}
+    return {name: value for name, value in (unset | whole).items() if name not in _NEVER_PATCHED}
 
 
 def read_connection(document: Mapping[str, Any]) -> Connection:

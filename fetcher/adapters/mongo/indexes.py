@@ -103,6 +103,25 @@ JOB_INDEXES: Final = (
     ),
 )
 
+LIST_INDEXES: Final = (
+    Index(name="idx_job_list", keys=[("created_at", DESCENDING), ("_id", DESCENDING)]),
+    Index(
+        name="idx_job_list_status",
+        keys=[("status", ASCENDING), ("created_at", DESCENDING), ("_id", DESCENDING)],
+    ),
+    Index(
+        name="idx_job_list_datasources",
+        keys=[("datasources", ASCENDING), ("created_at", DESCENDING), ("_id", DESCENDING)],
+    ),
+)
+
+IDEMPOTENCY_INDEX: Final = Index(
+    name="uniq_job_idempotency_key",
+    keys=[("idempotency_key", ASCENDING)],
+    partial={"idempotency_key": {"$exists": True}},
+    unique=True,
+)
+
 SWEEP_INDEXES: Final = (
     # Jobs to dispatch have a null here, so they come first, the oldest at the head.
     Index(
@@ -142,7 +161,7 @@ async def prepare_indexes(database: Database) -> None:
         if name in await _existing(connections):
             await _drop(connections, name)
     await _make_missing(connections, CONNECTION_INDEXES)
-    await _make_missing(jobs, (*JOB_INDEXES, *SWEEP_INDEXES))
+    await _make_missing(jobs, (*JOB_INDEXES, *SWEEP_INDEXES, *LIST_INDEXES, IDEMPOTENCY_INDEX))
     await _make_active_hash_unique(jobs)
 
 

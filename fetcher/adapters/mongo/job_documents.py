@@ -17,7 +17,9 @@ from fetcher.domain.jobs import (
     JobOptions,
     JobStatus,
     MappedFields,
+    Progress,
     ResultFacts,
+    TableProgress,
 )
 from fetcher.domain.json_values import JsonObject
 
@@ -82,6 +84,8 @@ def state_fields(job: Job) -> Document:
         "dispatched_at": job.dispatched_at,
         "dispatch_seq": job.dispatch_seq,
         "cancel_requested": job.cancel_requested,
+        "progress": progress_document(job.progress),
+        "result_deleted_at": job.result_deleted_at,
     }
     if job.result is not None:
         fields |= {
@@ -97,6 +101,15 @@ def state_fields(job: Job) -> Document:
             "failure": _failure_document(job.failure),
         }
     return fields
+
+
+def progress_document(progress: Progress) -> Document:
+    return {
+        config_name: {
+            table: {"rows": read.rows, "bytes": read.bytes} for table, read in tables.items()
+        }
+        for config_name, tables in progress.items()
+    }
 
 
 def token_value(token: bytes | None) -> Binary | None:
@@ -137,6 +150,8 @@ def read_job(document: Mapping[str, Any]) -> Job:
         dispatch_seq=fields.count("dispatch_seq"),
         cancel_requested=fields.optional_time("cancel_requested"),
         event_pending=metadata.get("terminalEventPending") is True,
+        progress=_read_progress(fields.document("progress")),
+        result_deleted_at=fields.optional_time("result_deleted_at"),
         idempotency_key=fields.optional_text("idempotency_key"),
     )
 
@@ -194,6 +209,23 @@ def _read_mapped_fields(stored: Mapping[str, Any]) -> MappedFields:
         of_tables = DocumentFields(f"{RECORD}: mapped_fields", tables)
         mapped[config_name] = {table: _names(of_tables, table) for table in tables}
     return mapped
+
+
+def _read_progress(stored: Mapping[str, Any]) -> Progress:
+    sources = DocumentFields(f"{RECORD}: progress", stored)
+    progress: dict[str, dict[str, TableProgress]] = {}
+    for config_name in stored:
+        tables = sources.document(config_name)
+        of_tables = DocumentFields(f"{RECORD}: progress", tables)
+        counts = {
+            table: DocumentFields(f"{RECORD}: progress", of_tables.document(table))
+            for table in tables
+        }
+        progress[config_name] = {
+            table: TableProgress(rows=read.count("rows"), bytes=read.count("bytes"))
+            for table, read in counts.items()
+        }
+    return progress
 
 
 def _names(fields: DocumentFields, table: str) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from bson import Binary
 from pymongo import ASCENDING
 
 from fetcher.adapters.mongo.document_fields import Document, id_filter, id_forms
@@ -17,6 +16,7 @@ from fetcher.adapters.mongo.job_changes import (
     unchanged,
     write_change,
 )
+from fetcher.adapters.mongo.job_documents import progress_document, token_value
 from fetcher.adapters.mongo.job_reading import find_job, readable_jobs
 from fetcher.adapters.mongo.server import MongoServer, Turn
 from fetcher.domain import job_transitions
@@ -30,6 +30,7 @@ from fetcher.domain.jobs import (
     JobStatus,
     Lease,
     LeaseState,
+    Progress,
     TerminalOutcome,
 )
 
@@ -81,12 +82,9 @@ class MongoJobLeases:
     async def renew(self, lease: Lease, *, lease_seconds: float) -> bool:
         async def renew(turn: Turn) -> bool:
             lease_until = turn.now + timedelta(seconds=lease_seconds)
-            held = {
-                **id_filter(lease.job_id),
-                **_PROCESSING,
-                "lease_token": Binary(lease.token, 0),
-            }
-            renewed = await turn.jobs.update_one(held, {"$set": {"lease_until": lease_until}})
+            renewed = await turn.jobs.update_one(
+                _held(lease), {"$set": {"lease_until": lease_until}}
+            )
             return renewed.matched_count == 1
 
         return await self._server.run(renew)
@@ -146,6 +144,13 @@ class MongoJobLeases:
 
         return await self._server.run(release, settle=settle)
 
+    async def note_progress(self, lease: Lease, progress: Progress) -> bool:
+        async def note(turn: Turn) -> bool:
+            noted = {"$set": {"progress": progress_document(progress)}}
+            return (await turn.jobs.update_one(_held(lease), noted)).matched_count == 1
+
+        return await self._server.run(note)
+
 
 class MongoExpiredLeases:
     """Implements :class:`fetcher.ports.ExpiredLeases`."""
@@ -195,6 +200,10 @@ class MongoExpiredLeases:
 def _due_at_once(job: Job) -> Job:
     """On every clock: with a time, a process that is a little behind would call the job not due."""
     return replace(job, due_at=None)
+
+
+def _held(lease: Lease) -> Document:
+    return {**id_filter(lease.job_id), **_PROCESSING, "lease_token": token_value(lease.token)}
 
 
 def _claimed(job: Job, token: bytes) -> Claimed:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from enum import Enum, auto
 
 from pymongo import ASCENDING, DESCENDING
 from pymongo.errors import DuplicateKeyError
@@ -9,18 +10,35 @@ from pymongo.errors import DuplicateKeyError
 from fetcher.adapters.mongo.document_fields import Document, DocumentFields, id_filter
 from fetcher.adapters.mongo.job_changes import TRIES, event_fields, unchanged, write_change
 from fetcher.adapters.mongo.job_documents import RECORD, job_document, read_job
+from fetcher.adapters.mongo.job_lists import (
+    in_use_filter,
+    list_filter,
+    list_order,
+    place_in_list,
+    reads_from,
+)
 from fetcher.adapters.mongo.job_reading import find_job
 from fetcher.adapters.mongo.product_filter import product_filter
 from fetcher.adapters.mongo.server import MongoServer, Turn
 from fetcher.domain import job_transitions
-from fetcher.domain.errors import DuplicateActiveJob, PortUnavailable, RecordCorrupt
+from fetcher.domain.errors import (
+    DuplicateActiveJob,
+    DuplicateIdempotencyKey,
+    PortUnavailable,
+    RecordCorrupt,
+)
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import (
+    MOST_COUNTED,
     CancelAnswer,
     EndedCursor,
     EventMark,
     Job,
+    JobCursor,
+    JobPage,
+    JobQuery,
     JobStatus,
+    PendingCounts,
     TerminalOutcome,
 )
 from fetcher.domain.terminal_event import JOB_CANCELLED
@@ -30,6 +48,12 @@ _ENDED: Document = {"$in": [status.value for status in JobStatus if not status.i
 _NEWEST = [("created_at", DESCENDING), ("_id", DESCENDING)]
 
 
+class _Inserted(Enum):
+    WRITTEN = auto()
+    KEY_TAKEN = auto()
+    HASH_ACTIVE = auto()
+
+
 class MongoJobRecords:
     """Implements :class:`fetcher.ports.JobRecords`."""
 
@@ -37,17 +61,26 @@ class MongoJobRecords:
         self._server = server
 
     async def insert(self, job: Job) -> None:
-        async def insert(turn: Turn) -> bool:
+        key = job.idempotency_key
+
+        async def insert(turn: Turn) -> _Inserted:
             try:
                 await turn.jobs.insert_one(job_document(job))
             except DuplicateKeyError:
-                return False
-            return True
+                # Not every server says which index it was. The key comes first (decisions).
+                if key is not None and await turn.jobs.find_one({"idempotency_key": key}):
+                    return _Inserted.KEY_TAKEN
+                return _Inserted.HASH_ACTIVE
+            return _Inserted.WRITTEN
 
-        async def settle(turn: Turn) -> bool | None:
-            return await turn.majority_jobs.find_one(id_filter(job.id)) is not None or None
+        async def settle(turn: Turn) -> _Inserted | None:
+            found = await turn.majority_jobs.find_one(id_filter(job.id))
+            return None if found is None else _Inserted.WRITTEN
 
-        if not await self._server.run(insert, settle=settle):
+        answer = await self._server.run(insert, settle=settle)
+        if answer is _Inserted.KEY_TAKEN:
+            raise DuplicateIdempotencyKey("a job with this idempotency key exists")
+        if answer is _Inserted.HASH_ACTIVE:
             raise DuplicateActiveJob("an active job with this request hash exists")
 
     async def get(self, job_id: JobId) -> Job | None:
@@ -55,6 +88,81 @@ class MongoJobRecords:
             return await find_job(turn.jobs, job_id)
 
         return await self._server.run(get)
+
+    async def list_page(self, query: JobQuery) -> JobPage:
+        async def read(turn: Turn) -> JobPage:
+            wanted = await list_filter(turn.jobs, query)
+            size = query.limit + 1
+            page: list[tuple[JobCursor, Document]] = []
+            order = list_order(query)
+            async with turn.jobs.find(wanted, batch_size=size).sort(order) as documents:
+                async for document in documents:
+                    place = place_in_list(document)
+                    if place is not None and (
+                        query.config_name is None or reads_from(document, query.config_name)
+                    ):
+                        page.append((place, document))
+                    if len(page) == size:
+                        break
+            jobs = [_listed(document) for _, document in page[: query.limit]]
+            return JobPage(
+                items=tuple(job for job in jobs if job is not None),
+                next=page[query.limit - 1][0] if len(page) == size else None,
+            )
+
+        return await self._server.run(read)
+
+    async def find_by_idempotency_key(self, key: str) -> Job | None:
+        async def find(turn: Turn) -> Job | None:
+            document = await turn.jobs.find_one({"idempotency_key": key})
+            return None if document is None else read_job(document)
+
+        return await self._server.run(find)
+
+    async def forget_idempotency_key(self, job_id: JobId, key: str) -> None:
+        async def forget(turn: Turn) -> None:
+            holder = {**id_filter(job_id), "idempotency_key": key}
+            await turn.jobs.update_one(holder, {"$unset": {"idempotency_key": ""}})
+
+        await self._server.run(forget)
+
+    async def is_in_use(self, config_name: str) -> bool:
+        async def look(turn: Turn) -> bool:
+            wanted = in_use_filter(config_name)
+            async with turn.jobs.find(wanted, projection=["mapped_fields"]) as documents:
+                async for document in documents:
+                    if reads_from(document, config_name):
+                        return True
+            return False
+
+        return await self._server.run(look)
+
+    async def pending_counts(self, *, product_name: str) -> PendingCounts:
+        pending = {"status": JobStatus.PENDING.value}
+        of_product = {**pending, "metadata.source": product_filter(product_name)}
+
+        async def count(turn: Turn) -> PendingCounts:
+            return PendingCounts(
+                total=await turn.jobs.count_documents(pending, limit=MOST_COUNTED),
+                of_product=await turn.jobs.count_documents(of_product, limit=MOST_COUNTED),
+            )
+
+        return await self._server.run(count)
+
+    async def mark_result_deleted(self, job_id: JobId, *, at: datetime) -> bool:
+        own = {**id_filter(job_id), "status": JobStatus.COMPLETED.value}
+
+        async def mark(turn: Turn) -> bool:
+            written = await turn.jobs.update_one(
+                {**own, "result_deleted_at": None}, {"$set": {"result_deleted_at": at}}
+            )
+            return written.matched_count == 1
+
+        async def settle(turn: Turn) -> bool | None:
+            ours = {**own, "result_deleted_at": at}
+            return await turn.majority_jobs.find_one(ours) is not None or None
+
+        return await self._server.run(mark, settle=settle)
 
     async def find_latest_by_hash(self, request_hash: str, *, within_seconds: float) -> Job | None:
         async def find(turn: Turn) -> Job | None:
