@@ -19,7 +19,9 @@ from tests.contract.records.builders import (
 
 
 @pytest.mark.parametrize("text", ["canary{", "[]", "5", '"canary"', '{"canary": 1}', "[1]"])
-@pytest.mark.parametrize("column", ["mapped_fields", "filters", "options", "attempts", "failure"])
+@pytest.mark.parametrize(
+    "column", ["mapped_fields", "filters", "options", "attempts", "failure", "progress"]
+)
 async def test_unreadable_column_of_a_job(
     store: SqliteRecordStore, path: Path, column: str, text: str
 ) -> None:
