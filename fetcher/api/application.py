@@ -17,7 +17,9 @@ from fetcher.api.openapi import openapi_document
 from fetcher.api.problems import problem_of
 from fetcher.api.request_limits import RequestLimits
 from fetcher.api.routing import Route, json_response
+from fetcher.api.security_headers import SecurityHeaders
 from fetcher.api.services import ApiServices, HttpSettings
+from fetcher.api.swagger_page import swagger_routes
 from fetcher.api.system_routes import document_route, system_routes
 from fetcher.domain.json_text import dumps
 
@@ -31,7 +33,9 @@ def create_app(services: ApiServices) -> QuartTrio:
     routes = manager_routes(services)
     document = b""
     routes.append(document_route(lambda: document))
-    document = dumps(openapi_document(routes)).encode()
+    routes += swagger_routes()
+    described = [route for route in routes if route.in_document]
+    document = dumps(openapi_document(described, services.settings.document)).encode()
     return assembled(routes, metrics=services.system.http_metrics, settings=services.settings)
 
 
@@ -48,7 +52,8 @@ def assembled(
     routes: Sequence[Route], *, metrics: HttpMetrics, settings: HttpSettings
 ) -> QuartTrio:
     """An application with these routes behind the middlewares, in the order of spec rest-api 2.1:
-    observation with the guard against crashes, cross-origin rules, limits, routing."""
+    observation with the guard against crashes, headers for browsers, cross-origin rules, limits,
+    routing."""
     app = QuartTrio(__name__, static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.url_map.strict_slashes = False
@@ -76,6 +81,6 @@ def assembled(
     inner: AsgiApp = app.asgi_app
     limited = RequestLimits(inner, body_seconds=settings.body_seconds)
     app.asgi_app = Observed(  # type: ignore[method-assign] # quart's documented way of wrapping
-        Cors(limited, origins=settings.cors_origins), metrics=metrics
+        SecurityHeaders(Cors(limited, origins=settings.cors_origins)), metrics=metrics
     )
     return app

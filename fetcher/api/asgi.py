@@ -19,6 +19,7 @@ ROUTE = "fetcher.route"
 REQUEST_ID = "fetcher.request_id"
 """Scope key: the effective request id."""
 UNMATCHED = "/{unmatched}"
+CONTENT_SECURITY_POLICY = "Content-Security-Policy"
 
 Receive = ASGIReceiveCallable
 Send = ASGISendCallable

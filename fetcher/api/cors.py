@@ -6,11 +6,12 @@ from fetcher.api.asgi import AsgiApp, Receive, Send, header
 
 ANY_ORIGIN = "*"
 ALLOWED_METHODS = b"GET,POST,HEAD,PUT,DELETE,PATCH"
+EXPOSED_HEADERS = b"X-Request-Id, Location, Retry-After"
 _PREFLIGHT_VARY = b"Access-Control-Request-Method, Access-Control-Request-Headers"
 
 
 class Cors:
-    """Answers preflights, and lets the allowed origins read answers and their request id."""
+    """Answers preflights; the allowed origins may read answers and the headers that matter."""
 
     def __init__(self, app: AsgiApp, *, origins: tuple[str, ...]) -> None:
         self._app = app
@@ -32,7 +33,7 @@ class Cors:
 
         async def send_granted(event: ASGISendEvent) -> None:
             if event["type"] == "http.response.start":
-                exposed = (b"access-control-expose-headers", b"X-Request-Id")
+                exposed = (b"access-control-expose-headers", EXPOSED_HEADERS)
                 event["headers"] = [*event["headers"], *granted, exposed]
             await send(event)
 

@@ -8,16 +8,15 @@ from pydantic.json_schema import models_json_schema
 
 from fetcher.api.models.system import ProblemBody
 from fetcher.api.routing import JSON, Route, Success
+from fetcher.api.services import DocumentFacts
 
-TITLE = "Fetcher Manager API"
-VERSION = "1.0.0"
 _REF = "#/components/schemas/{model}"
 _PATH_PARAMETER = re.compile(r"\{([a-z]+)\}")
 
 ERROR_DESCRIPTION = "What went wrong; programs decide by `errorCode`"
 
 
-def openapi_document(routes: Sequence[Route]) -> dict[str, object]:
+def openapi_document(routes: Sequence[Route], facts: DocumentFacts) -> dict[str, object]:
     """Every route, its parameters, bodies and answers."""
     references, definitions = _schemas(routes)
     paths: dict[str, dict[str, object]] = {}
@@ -25,8 +24,9 @@ def openapi_document(routes: Sequence[Route]) -> dict[str, object]:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, references)
     return {
         "openapi": "3.1.0",
-        "info": {"title": TITLE, "version": VERSION},
-        "servers": [{"url": "/"}],
+        "info": {"title": facts.title, "version": facts.version}
+        | ({"description": facts.description} if facts.description else {}),
+        "servers": [{"url": facts.server}],
         "tags": [{"name": name} for name in dict.fromkeys(route.tag for route in routes)],
         "paths": paths,
         "components": {"schemas": definitions},

@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+import brotli
 import trio
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
@@ -20,6 +21,8 @@ MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
 INLINE_BYTES = 64 * 1024
 """Larger bodies go to a thread."""
+
+_UNDECODABLE = "the body cannot be decoded as its Content-Encoding says"
 
 _decoders = trio.CapacityLimiter(2)
 
@@ -104,6 +107,8 @@ def _content_encodings(header: str) -> list[str]:
 
 def _inflated(body: bytes, encoding: str) -> bytes:
     """At most 4 MiB come out, however much was packed into the body."""
+    if encoding == "br":
+        return _unbrotlied(body)
     window_bits = {"gzip": (31,), "x-gzip": (31,), "deflate": (15, -15)}.get(encoding, ())
     for bits in window_bits:
         inflater = zlib.decompressobj(bits)
@@ -115,7 +120,21 @@ def _inflated(body: bytes, encoding: str) -> bytes:
             raise RequestEntityTooLarge
         if inflater.eof and not inflater.unused_data:
             return inflated
-    raise _invalid("the body cannot be decoded as its Content-Encoding says")
+    raise _invalid(_UNDECODABLE)
+
+
+def _unbrotlied(body: bytes) -> bytes:
+    decompressor = brotli.Decompressor()
+    try:
+        inflated: bytes = decompressor.process(body, output_buffer_limit=MAX_BODY_BYTES + 1)
+        is_whole = decompressor.is_finished()
+    except brotli.error:
+        inflated, is_whole = b"", False
+    if len(inflated) > MAX_BODY_BYTES:
+        raise RequestEntityTooLarge
+    if not is_whole:
+        raise _invalid(_UNDECODABLE)
+    return inflated
 
 
 def _wrong_shape(problems: Sequence[ErrorDetails]) -> FetcherError:

@@ -50,6 +50,7 @@ class Route:
 
     ``resource`` and ``action`` are what a caller must be allowed (spec rest-api 1.1); a system
     route has neither. Raise ValueError for a route below :data:`PRODUCT_ROOT` without them.
+    ``in_document``: whether the API document describes it.
     """
 
     method: str
@@ -63,6 +64,7 @@ class Route:
     action: str = ""
     request: type[Part] | None = None
     parameters: Sequence[Parameter] = ()
+    in_document: bool = True
 
     def __post_init__(self) -> None:
         is_named = bool(self.resource and self.action)

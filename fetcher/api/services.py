@@ -54,10 +54,21 @@ class SystemServices:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentFacts:
+    """What the document says of itself (spec rest-api 1.2); ``server`` is a URL or a path."""
+
+    title: str = "Fetcher Manager API"
+    description: str = ""
+    version: str = "1.0.0"
+    server: str = "/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HttpSettings:
     """How the API treats requests; sizes in bytes, times in seconds."""
 
     cors_origins: tuple[str, ...] = ("*",)
+    document: DocumentFacts = DocumentFacts()
     body_seconds: float = 30.0
     max_page_limit: int = 100
     max_date_range_months: int = 1

@@ -46,6 +46,7 @@ from fetcher.api.services import (
 )
 from fetcher.api.system_app import create_system_app
 from fetcher.bootstrap.adapters import Adapters, engine_limits
+from fetcher.bootstrap.document import document_facts
 from fetcher.commands.publish_events import PublishEvents
 from fetcher.commands.resolve_sources import ResolveSources
 from fetcher.commands.run_job import JobRunParts, RunJob
@@ -287,7 +288,10 @@ class Roster:
                 ceilings=engine_limits(settings),
                 refuses_host=adapters.guard.refuses_literal if adapters.guard else None,
                 settings=HttpSettings(
+                    cors_origins=settings.allowed_origins,
+                    document=document_facts(settings),
                     max_page_limit=settings.max_pagination_limit,
+                    max_date_range_months=settings.max_pagination_month_date_range,
                     sqlite_allowed=settings.deployment_mode is not DeploymentMode.SAAS,
                     options_enabled=settings.options_enabled,
                     preflight_test=settings.job_preflight_test,

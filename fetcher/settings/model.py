@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_va
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from fetcher.settings.host_entries import checked_hosts, checked_ports
+from fetcher.settings.origins import checked_origins, origins_of
 from fetcher.settings.source_groups import SourceGroup
 
 DEFAULT_WORK_QUEUE = "fetcher.extract-external-data.queue"
@@ -109,6 +110,14 @@ class Settings(BaseSettings):
     shutdown_job_wait_sec: Annotated[float, Field(ge=0)] = 30.0
     readyz_optional_dependencies: str = "redis"
     max_pagination_limit: Annotated[int, _positive_or_default(100)] = 100
+    max_pagination_month_date_range: Annotated[int, _positive_or_default(1)] = 1
+    cors_allowed_origins: Annotated[str, AfterValidator(checked_origins)] = "*"
+    swagger_title: str = ""
+    swagger_description: str = ""
+    swagger_version: str = ""
+    swagger_host: str = ""
+    swagger_base_path: str = ""
+    swagger_schemes: str = ""
 
     # keys
     app_enc_key: SecretStr = SecretStr("")
@@ -256,6 +265,10 @@ class Settings(BaseSettings):
             return self.server_address
         host = "127.0.0.1" if self.is_embedded else ""
         return f"{host}:{self.server_port or 4006}"
+
+    @property
+    def allowed_origins(self) -> tuple[str, ...]:
+        return origins_of(self.cors_allowed_origins)
 
     @property
     def optional_dependencies(self) -> tuple[str, ...]:

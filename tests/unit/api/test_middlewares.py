@@ -116,7 +116,8 @@ async def test_any_origin_may_read_answers_and_their_request_id() -> None:
     for path in ("/version", "/v1/nope"):
         answered = await an_api().get(path, {"Origin": "https://app.acme.test"})
         assert answered.headers["Access-Control-Allow-Origin"] == "*"
-        assert answered.headers["Access-Control-Expose-Headers"] == "X-Request-Id"
+        exposed = answered.headers["Access-Control-Expose-Headers"]
+        assert exposed == "X-Request-Id, Location, Retry-After"
 
 
 async def test_preflight_is_answered_without_a_body() -> None:
@@ -279,3 +280,22 @@ async def test_no_secret_of_a_body_is_logged() -> None:
         await an_api().create(a_body(password="canary-1"))
     assert len(logs) == 3
     assert "canary" not in repr(logs)
+
+
+# --- headers for browsers ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/version", "/v1/nope", CONNECTIONS, f"{JOBS}/nope"])
+async def test_every_answer_tells_browsers_to_do_no_more_with_it(path: str) -> None:
+    answered = await an_api().get(path)
+    told = {name: answered.headers.getlist(name) for name in _TOLD}
+    assert told == {name: [text] for name, text in _TOLD.items()}
+
+
+_TOLD = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+}

@@ -3,6 +3,7 @@
 import gzip
 import zlib
 
+import brotli
 import pytest
 import trio
 from trio.testing import MockClock
@@ -144,6 +145,7 @@ BODY = dumps(a_body()).encode()
         (zlib.compress(BODY), "deflate"),
         (RAW_DEFLATE.compress(BODY) + RAW_DEFLATE.flush(), "Deflate"),
         (gzip.compress(zlib.compress(BODY)), "deflate, gzip"),
+        (brotli.compress(BODY), "br"),
         (BODY, "identity"),
     ],
 )
@@ -159,6 +161,9 @@ async def test_packed_bodies_are_unpacked(body: bytes, encoding: str) -> None:
         (gzip.compress(BODY) + b"x", "gzip"),
         (gzip.compress(BODY), "deflate"),
         (BODY, "br"),
+        (brotli.compress(BODY)[:-1], "br"),
+        (brotli.compress(BODY) + b"x", "br"),
+        (b"", "br"),
         (BODY, "zstd"),
     ],
 )
@@ -166,6 +171,13 @@ async def test_bodies_that_cannot_be_unpacked_are_an_invalid_payload(
     body: bytes, encoding: str
 ) -> None:
     assert (await packed(body, encoding)).problem == (400, "FET-0001", "Invalid payload")
+
+
+async def test_brotli_bomb_is_refused_without_being_unpacked() -> None:
+    bomb = brotli.Compressor(quality=5)
+    body = b"".join(bomb.process(MEBIBYTE) for _ in range(500)) + bomb.finish()
+    answered = await packed(body, "br")
+    assert (answered.status, answered.json) == (413, TOO_LARGE)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
