@@ -64,7 +64,7 @@ def connection(schema: str | None = None) -> Connection:
 
 def settings() -> SourceSettings:
     return SourceSettings(
-        reveal=lambda record: record.password_encrypted,
+        decrypt=lambda stored, _: stored,
         limits=Limits(max_result_bytes=LIMIT_BYTES).merged_over_defaults(),
     )
 

@@ -22,7 +22,6 @@ from fetcher.crypto.keys import KeyRing
 from fetcher.crypto.sealed_fields import SealedFieldKeys
 from fetcher.datasources.engines import SourceSettings, open_source_engines
 from fetcher.datasources.host_guard import HostGuard
-from fetcher.domain.connections import Connection
 from fetcher.ports import (
     InternalSources,
     MessagePublisher,
@@ -157,11 +156,8 @@ def source_settings(
     cipher: CredentialCipher,
     guard: HostGuard | None = None,
 ) -> SourceSettings:
-    def reveal(connection: Connection) -> str:
-        return cipher.decrypt(connection.password_encrypted, connection.encryption_key_version)
-
     return SourceSettings(
-        reveal=reveal,
+        decrypt=cipher.decrypt,
         limits=engine_limits(settings),
         sqlite_folder=sqlite_folder(settings, folder),
         judge=guard.judge if guard is not None else None,

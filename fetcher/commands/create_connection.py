@@ -1,7 +1,7 @@
 """Register a connection (spec rest-api 7.3 and 8.1)."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from fetcher.commands import connection_rules as rules
@@ -11,6 +11,7 @@ from fetcher.domain.ids import new_connection_id
 from fetcher.domain.internal_sources import INTERNAL_SOURCES
 from fetcher.domain.json_values import JsonObject
 from fetcher.domain.times import cut_to_milliseconds
+from fetcher.domain.tls_keys import seal_tls_key
 from fetcher.domain.tls_modes import VERIFYING_TLS_MODES, tls_mode_problem
 from fetcher.ports import ConnectionRecords, PasswordCipher, UtcNow
 
@@ -47,7 +48,7 @@ class NewConnection:
 
 
 class CreateConnection:
-    """Validate, encrypt the password, store. No attempt is made to reach the database."""
+    """Validate, encrypt what is secret, store. No attempt is made to reach the database."""
 
     def __init__(
         self,
@@ -85,6 +86,7 @@ class CreateConnection:
         taken = connection.config_name in INTERNAL_SOURCES
         if taken or await self._connections.find_by_config_names([connection.config_name]):
             _refuse_taken(connection.config_name)
+        connection = replace(connection, tls=self._stored_tls(connection.tls))
         try:
             await self._connections.insert(connection)
         except DuplicateConfigName:
@@ -92,6 +94,11 @@ class CreateConnection:
         if taken:
             _refuse_taken(connection.config_name)
         return connection
+
+    def _stored_tls(self, tls: TlsSettings | None) -> TlsSettings | None:
+        if tls is None:
+            return None
+        return seal_tls_key(tls, encrypt=self._cipher.encrypt, key_version=self._cipher.key_version)
 
     def _record(self, new: NewConnection, source_type: SourceType, product_name: str) -> Connection:
         created_at = cut_to_milliseconds(self._now())

@@ -9,7 +9,8 @@ from typing import Final
 from fetcher.compat.plugin_crm import is_crm_source
 from fetcher.datasources.source_settings import RequestScope, SourceSettings
 from fetcher.datasources.targets import Target
-from fetcher.domain.connections import Connection, SourceType
+from fetcher.domain.connections import Connection, SourceType, TlsSettings
+from fetcher.domain.tls_keys import open_tls_key
 from fetcher_engine import (
     ConnectionDescriptor,
     EngineError,
@@ -89,18 +90,19 @@ def record_of(descriptor: ConnectionDescriptor) -> Connection:
 
 
 def target_of(record: Connection, settings: SourceSettings) -> Target:
-    """Where the record points, its password revealed: call it when connecting, not before.
+    """Where the record points, its secrets revealed: call it when connecting, not before.
 
     An internal record was written by the operator: nobody judges it.
-    Raise SourceFailure ``credential`` where the password cannot be revealed.
+    Raise SourceFailure ``credential`` where they cannot be revealed.
     """
+    password, tls = _secrets(record, settings)
     return Target(
         host=record.host.strip(),
         port=record.port,
         database=record.database_name,
         user=record.username,
-        password=_password(record, settings),
-        tls=record.tls,
+        password=password,
+        tls=tls,
         metadata=record.metadata,
         judge=None if record.is_internal else settings.judge,
     )
@@ -131,11 +133,12 @@ def version_of(record: Connection, settings: SourceSettings) -> str:
     ).hexdigest()
 
 
-def _password(record: Connection, settings: SourceSettings) -> str:
+def _secrets(record: Connection, settings: SourceSettings) -> tuple[str, TlsSettings | None]:
     if record.is_internal:
-        return record.plain_password
+        return record.plain_password, record.tls
     try:
-        return settings.reveal(record)
+        password = settings.decrypt(record.password_encrypted, record.encryption_key_version)
+        return password, open_tls_key(record.tls, settings.decrypt) if record.tls else None
     except Exception:  # noqa: BLE001, S110 - whatever a cipher raises, its text stays here
         pass
     raise SourceFailure(Stage.SESSION, "credential")

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from fetcher.crypto.sealed_fields import SealedFieldKeys
 from fetcher.datasources.addresses import Judge
-from fetcher.domain.connections import Connection
 from fetcher.domain.jobs import Filters, JobOptions, MappedFields
 from fetcher_engine import Limits
 
@@ -24,13 +23,14 @@ class ReadSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSettings:
-    """What the operator decides about sources. ``reveal`` gives a record's plain password.
+    """What the operator decides about sources. ``decrypt`` takes what a record keeps encrypted
+    (its password, its TLS key) and the version of the key that it was encrypted with.
 
     Without ``sqlite_folder`` there are no SQLite sources. ``judge`` is the host guard, None where
     it is off.
     """
 
-    reveal: Callable[[Connection], str]
+    decrypt: Callable[[str, str], str]
     limits: Limits = field(default_factory=Limits.defaults)
     sqlite_folder: Path | None = None
     judge: Judge | None = None

@@ -115,7 +115,7 @@ async def engines(
 ) -> AsyncIterator[RequestEngines]:
     """Engines that take the stored text for the password."""
     source_settings = SourceSettings(
-        reveal=lambda connection: connection.password_encrypted,
+        decrypt=lambda stored, _: stored,
         limits=Limits().merged_over_defaults(),
         sqlite_folder=sqlite_folder,
         **settings,

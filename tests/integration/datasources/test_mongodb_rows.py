@@ -440,7 +440,7 @@ async def test_what_is_left_unread_is_ended_on_the_server(
     many: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rows, "_SERVER_BATCH_DOCUMENTS", 500)
-    settings = SourceSettings(reveal=lambda record: record.password_encrypted)
+    settings = SourceSettings(decrypt=lambda stored, _: stored)
     scope = RequestScope(options=JobOptions(), requested=None)
     record = to(many)
     source = MongodbFactory(settings, SessionLimits(), scope).build(descriptor_of(record))

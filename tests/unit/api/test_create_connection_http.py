@@ -8,7 +8,15 @@ from trio.testing import MockClock
 
 from fetcher.api.services import HttpSettings
 from fetcher.domain.errors import PortUnavailable
-from tests.unit.api.harness import CONNECTIONS, PRODUCT, BrokenCipher, a_body, an_api
+from fetcher.domain.tls_keys import open_tls_key
+from tests.unit.api.harness import (
+    CONNECTIONS,
+    PRODUCT,
+    BrokenCipher,
+    ReversingCipher,
+    a_body,
+    an_api,
+)
 
 PEM = "-----BEGIN CERTIFICATE-----\nTUlJQg==\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nTUlJQg==\n-----END PRIVATE KEY-----\n"
@@ -268,6 +276,24 @@ async def test_tls_answers_with_its_mode_only() -> None:
     assert answered.status == 201
     assert answered.json["ssl"] == {"mode": "verify-ca"}
     assert b"BEGIN" not in answered.raw
+
+
+async def test_private_key_of_tls_is_stored_encrypted() -> None:
+    api = an_api()
+    await api.create(a_body(ssl={"mode": "verify-ca", "ca": PEM, "cert": PEM, "key": KEY}))
+    [stored] = await api.records.connections.find_by_config_names(["sales_db"])
+    assert stored.tls is not None
+    assert (stored.tls.ca, stored.tls.cert) == (PEM, PEM)
+    assert "BEGIN" not in stored.tls.key
+    opened = open_tls_key(stored.tls, ReversingCipher().decrypt)
+    assert opened.key == KEY
+
+
+async def test_key_in_the_stored_form_is_no_key() -> None:
+    tls = {"mode": "verify-ca", "ca": PEM, "cert": PEM, "key": "fetcher-encrypted:1:c2VhbGVk"}
+    answered = await an_api().create(a_body(ssl=tls))
+    assert answered.problem == (400, "FET-0001", "Bad Request")
+    assert list(answered.json["fields"]) == ["ssl.key"]
 
 
 async def test_mode_that_does_not_verify_needs_no_ca() -> None:

@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from fetcher.datasources.host_guard import HostGuard
-from fetcher.datasources.records import version_of
+from fetcher.datasources.records import target_of, version_of
 from fetcher.datasources.source_settings import SourceSettings
 from fetcher.domain.connections import Origin, TlsSettings
+from fetcher_engine import SourceFailure, Stage
 from tests.integration.datasources.harness import a_connection
 
-SETTINGS = SourceSettings(reveal=lambda record: record.password_encrypted)
+SETTINGS = SourceSettings(decrypt=lambda stored, _: stored)
 RECORD = a_connection(
     host="db.example.com", port=5432, database="shop", user="app", password="canary-secret"
 )
@@ -43,6 +44,29 @@ def test_each_text_of_tls_makes_another_version(part: str) -> None:
     tls = TlsSettings(mode="verify-full", ca="a", cert="b", key="c")
     one, other = replace(RECORD, tls=tls), replace(RECORD, tls=replace(tls, **{part: "x"}))
     assert version_of(one, SETTINGS) != version_of(other, SETTINGS)
+
+
+def test_the_private_key_of_tls_is_revealed_with_its_own_version() -> None:
+    settings = SourceSettings(decrypt=lambda stored, version: f"{stored} by {version}")
+    tls = TlsSettings(mode="verify-full", ca="CA", cert="CERT", key="fetcher-encrypted:7:sealed")
+    target = target_of(replace(RECORD, tls=tls), settings)
+    assert target.tls == replace(tls, key="sealed by 7")
+    assert target.password == "canary-secret by 1"
+    in_clear = replace(tls, key="-----BEGIN PRIVATE KEY-----")
+    assert target_of(replace(RECORD, tls=in_clear), settings).tls == in_clear
+
+
+def test_a_private_key_that_cannot_be_revealed_is_a_credential_failure() -> None:
+    def decrypt(stored: str, key_version: str) -> str:
+        if key_version == "7":
+            raise ValueError(f"canary {stored}")
+        return stored
+
+    tls = TlsSettings(mode="verify-full", cert="CERT", key="fetcher-encrypted:7:sealed")
+    with pytest.raises(SourceFailure) as caught:
+        target_of(replace(RECORD, tls=tls), SourceSettings(decrypt=decrypt))
+    assert (caught.value.stage, caught.value.reason) == (Stage.SESSION, "credential")
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
 def test_the_host_guard_makes_another_version() -> None:

@@ -71,12 +71,12 @@ def a_connection(source_type: SourceType = SourceType.POSTGRESQL) -> Connection:
     )
 
 
-def engines(reveal: Callable[[Connection], str]) -> RequestEngines:
-    return RequestEngines(SourceSettings(reveal=reveal))
+def engines(decrypt: Callable[[str, str], str]) -> RequestEngines:
+    return RequestEngines(SourceSettings(decrypt=decrypt))
 
 
 def a_registry(folder: Path | None = None) -> SourceRegistry:
-    settings = SourceSettings(reveal=never, sqlite_folder=folder)
+    settings = SourceSettings(decrypt=never, sqlite_folder=folder)
     return SourceRegistry(
         settings, SessionLimits(), RequestScope(options=JobOptions(), requested=None)
     )
@@ -86,7 +86,7 @@ def a_store(*connections: Connection, asked: MappedFields | None = None) -> Reso
     return ResolvedConnectionStore(connections, RequestScope(options=JobOptions(), requested=asked))
 
 
-def never(connection: Connection) -> str:
+def never(stored: str, key_version: str) -> str:
     message = "building must not reveal a password"
     raise AssertionError(message)
 
@@ -276,8 +276,8 @@ def test_a_descriptor_shows_no_secret() -> None:
 async def test_a_password_that_cannot_be_revealed_is_told_in_fixed_words() -> None:
     """Amended row 'resolver raises': connecting fails (spec datasources 2.3)."""
 
-    def fails(connection: Connection) -> str:
-        message = f"canary {connection.password_encrypted}"
+    def fails(stored: str, key_version: str) -> str:
+        message = f"canary {stored}"
         raise ValueError(message)
 
     engine = engines(fails).engine_for([a_connection()], JobOptions())

@@ -136,7 +136,7 @@ async def test_inner_connector_is_closed() -> None:
 
 
 async def test_registry_with_a_judge_guards_stored_connections_and_no_internal_ones() -> None:
-    settings = SourceSettings(reveal=lambda _: "", judge=HostGuard().judge)
+    settings = SourceSettings(decrypt=lambda *_: "", judge=HostGuard().judge)
     scope = RequestScope(options=JobOptions(), requested=None)
     factory = SourceRegistry(settings, SessionLimits(), scope).connector("POSTGRESQL")
     assert factory is not None

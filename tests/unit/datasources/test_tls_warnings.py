@@ -34,8 +34,8 @@ def a_connection(mode: str, source_type: SourceType = SourceType.POSTGRESQL) -> 
 
 
 def some_engines(**settings: bool) -> RequestEngines:
-    reveal = lambda connection: connection.password_encrypted  # noqa: E731
-    return RequestEngines(SourceSettings(reveal=reveal, **settings))  # type: ignore[arg-type]
+    decrypt = lambda stored, _: stored  # noqa: E731
+    return RequestEngines(SourceSettings(decrypt=decrypt, **settings))  # type: ignore[arg-type]
 
 
 def test_it_is_warned_once_until_the_connection_changes() -> None:

@@ -60,7 +60,7 @@ async def extracted(
     fields, conditions = normalized_request(
         asked, {"ora": filters or {}}, {"ora": SourceNames("ORACLE")}
     )
-    engines = RequestEngines(SourceSettings(reveal=lambda _: "secret"))
+    engines = RequestEngines(SourceSettings(decrypt=lambda *_: "secret"))
     engine = engines.engine_for([a_connection()], JobOptions(), asked)
     request = ExtractionRequest(mapped_fields=fields, filters=conditions)
     plan = await engine.plan_extraction(TENANT, request)
