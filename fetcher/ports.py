@@ -14,6 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
+from fetcher.domain.access import Permission, Verdict
 from fetcher.domain.connections import (
     Connection,
     ConnectionPage,
@@ -454,4 +455,20 @@ class SourceEngines(Protocol):
     ) -> Engine:
         """``requested`` decides which schemas discovery reads (spec engine 17.4); a source that
         has its schema from a sample also looks for the fields of ``filters``."""
+        ...
+
+
+# --- access ---------------------------------------------------------------------------------
+
+
+class Authorizer(Protocol):
+    """Judges who may do what. It keeps no token and remembers no verdict."""
+
+    async def judge(
+        self, token: str | None, permission: Permission, *, trace: Mapping[str, str]
+    ) -> Verdict:
+        """``token`` as it was sent, None where none was; ``trace`` are W3C trace headers.
+
+        Raise PortUnavailable where no verdict could be had: the caller is not let in.
+        """
         ...

@@ -8,6 +8,7 @@ from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
 from fetcher.api.asgi import ROUTE, AsgiApp, note
+from fetcher.api.authorization import Authorization
 from fetcher.api.connection_routes import connection_routes
 from fetcher.api.cors import Cors
 from fetcher.api.job_routes import job_routes
@@ -22,6 +23,7 @@ from fetcher.api.services import ApiServices, HttpSettings
 from fetcher.api.swagger_page import swagger_routes
 from fetcher.api.system_routes import document_route, system_routes
 from fetcher.domain.json_text import dumps
+from fetcher.ports import Authorizer
 
 __all__ = ["ApiServices", "assembled", "create_app"]
 
@@ -33,10 +35,19 @@ def create_app(services: ApiServices) -> QuartTrio:
     routes = manager_routes(services)
     document = b""
     routes.append(document_route(lambda: document))
-    routes += swagger_routes()
     described = [route for route in routes if route.in_document]
-    document = dumps(openapi_document(described, services.settings.document)).encode()
-    return assembled(routes, metrics=services.system.http_metrics, settings=services.settings)
+    authorizer = services.authorizer
+    document = dumps(
+        openapi_document(
+            described, services.settings.document, asks_for_token=authorizer is not None
+        )
+    ).encode()
+    return assembled(
+        routes,
+        metrics=services.system.http_metrics,
+        settings=services.settings,
+        authorizer=authorizer,
+    )
 
 
 def manager_routes(services: ApiServices) -> list[Route]:
@@ -45,15 +56,20 @@ def manager_routes(services: ApiServices) -> list[Route]:
         *system_routes(services.system),
         *connection_routes(services),
         *job_routes(services),
+        *swagger_routes(),
     ]
 
 
 def assembled(
-    routes: Sequence[Route], *, metrics: HttpMetrics, settings: HttpSettings
+    routes: Sequence[Route],
+    *,
+    metrics: HttpMetrics,
+    settings: HttpSettings,
+    authorizer: Authorizer | None = None,
 ) -> QuartTrio:
     """An application with these routes behind the middlewares, in the order of spec rest-api 2.1:
-    observation with the guard against crashes, headers for browsers, cross-origin rules, limits,
-    routing."""
+    observation with the guard against crashes, headers for browsers, cross-origin rules, the head's
+    size, authorization, the body's limits, routing."""
     app = QuartTrio(__name__, static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.url_map.strict_slashes = False
@@ -63,9 +79,12 @@ def assembled(
         app.add_url_rule(route.rule, route.name, route.handler, methods=[route.method])
         templates[route.name] = route.path
 
+    authorization = Authorization(routes, app.url_map, authorizer)
+
     async def note_route() -> None:
         if request.endpoint is not None:
             note(request.scope, ROUTE, templates[request.endpoint])
+            authorization.confirm(request.scope, request.endpoint)
 
     async def explain(error: Exception) -> Response:
         problem = problem_of(
@@ -79,7 +98,7 @@ def assembled(
     app.before_request(note_route)
     app.register_error_handler(Exception, explain)
     inner: AsgiApp = app.asgi_app
-    limited = RequestLimits(inner, body_seconds=settings.body_seconds)
+    limited = RequestLimits(inner, admit=authorization.admit, body_seconds=settings.body_seconds)
     app.asgi_app = Observed(  # type: ignore[method-assign] # quart's documented way of wrapping
         SecurityHeaders(Cors(limited, origins=settings.cors_origins)), metrics=metrics
     )

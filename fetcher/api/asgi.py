@@ -12,10 +12,11 @@ from hypercorn.typing import (
 )
 
 from fetcher.api.problems import Problem
-from fetcher.domain.json_text import dumps
 
 ROUTE = "fetcher.route"
 """Scope key: the route's template, set by the application once it knows it."""
+ADMITTED = "fetcher.admitted"
+"""Scope key: the operation that the caller was found to be allowed."""
 REQUEST_ID = "fetcher.request_id"
 """Scope key: the effective request id."""
 UNMATCHED = "/{unmatched}"
@@ -56,9 +57,9 @@ async def send_problem(
     send: Send, problem: Problem, *, more_headers: Mapping[str, str] | None = None
 ) -> None:
     """The whole answer, but for its end: :func:`send_end` ends it, and may wait a little."""
-    body = dumps(problem.body).encode()
+    body = problem.content
     headers = {
-        "content-type": "application/json",
+        "content-type": problem.content_type,
         "content-length": str(len(body)),
         **problem.headers,
         **(more_headers or {}),

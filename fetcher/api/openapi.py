@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
@@ -16,12 +17,27 @@ _PATH_PARAMETER = re.compile(r"\{([a-z]+)\}")
 ERROR_DESCRIPTION = "What went wrong; programs decide by `errorCode`"
 
 
-def openapi_document(routes: Sequence[Route], facts: DocumentFacts) -> dict[str, object]:
-    """Every route, its parameters, bodies and answers."""
+SECURITY_SCHEME = "bearer"
+REFUSALS: Mapping[int, str] = MappingProxyType(
+    {
+        401: "No token, or none that is accepted",
+        403: "The token does not allow this operation",
+        503: "Nobody could be asked about the token, or a part of the service is away",
+    }
+)
+
+
+def openapi_document(
+    routes: Sequence[Route], facts: DocumentFacts, *, asks_for_token: bool
+) -> dict[str, object]:
+    """Every route, its parameters, bodies and answers. Without ``asks_for_token`` a token may be
+    sent, and is not looked at."""
     references, definitions = _schemas(routes)
     paths: dict[str, dict[str, object]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, references)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(
+            route, references, asks_for_token=asks_for_token
+        )
     return {
         "openapi": "3.1.0",
         "info": {"title": facts.title, "version": facts.version}
@@ -29,7 +45,7 @@ def openapi_document(routes: Sequence[Route], facts: DocumentFacts) -> dict[str,
         "servers": [{"url": facts.server}],
         "tags": [{"name": name} for name in dict.fromkeys(route.tag for route in routes)],
         "paths": paths,
-        "components": {"schemas": definitions},
+        "components": {"schemas": definitions, "securitySchemes": _SECURITY_SCHEMES},
     }
 
 
@@ -56,19 +72,33 @@ def _name(model: type[BaseModel]) -> str:
     return model.__name__
 
 
-def _operation(route: Route, schemas: Mapping[type[BaseModel], Schema]) -> dict[str, object]:
+_SECURITY_SCHEMES = {
+    SECURITY_SCHEME: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "Also taken without the word Bearer before it",
+    }
+}
+
+
+def _operation(
+    route: Route, schemas: Mapping[type[BaseModel], Schema], *, asks_for_token: bool
+) -> dict[str, object]:
     operation: dict[str, object] = {
         "operationId": route.name,
         "summary": route.summary,
         "tags": [route.tag],
         "responses": {
             **{str(status): _success(s, schemas) for status, s in route.successes.items()},
+            **(_refusals(schemas) if asks_for_token and route.permission else {}),
             "default": {
                 "description": ERROR_DESCRIPTION,
                 "content": {JSON: {"schema": schemas[ProblemBody]}},
             },
         },
     }
+    if route.permission is not None:
+        operation["security"] = [{SECURITY_SCHEME: []}, *([] if asks_for_token else [{}])]
     parameters = _parameters(route)
     if parameters:
         operation["parameters"] = parameters
@@ -78,6 +108,15 @@ def _operation(route: Route, schemas: Mapping[type[BaseModel], Schema]) -> dict[
             "content": {JSON: {"schema": schemas[route.request]}},
         }
     return operation
+
+
+def _refusals(schemas: Mapping[type[BaseModel], Schema]) -> dict[str, object]:
+    """Plain text, or JSON for those who ask for it by name."""
+    content = {JSON: {"schema": schemas[ProblemBody]}, "text/plain": {"schema": {"type": "string"}}}
+    return {
+        str(status): {"description": description, "content": content}
+        for status, description in REFUSALS.items()
+    }
 
 
 def _success(success: Success, schemas: Mapping[type[BaseModel], Schema]) -> dict[str, object]:

@@ -21,6 +21,7 @@ from fetcher.domain.errors import (
     PortUnavailable,
     Unroutable,
 )
+from fetcher.domain.json_text import dumps
 from fetcher.domain.remedies import remedy
 from fetcher_engine import EngineError, ErrorCategory, Stage
 
@@ -61,11 +62,20 @@ STATUS: Mapping[str, int] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """An answer that tells of a failure."""
+    """An answer that tells of a failure; with ``text`` it says that instead of its body."""
 
     status: int
     body: Mapping[str, object]
     headers: Mapping[str, str] = field(default_factory=dict)
+    text: str | None = None
+
+    @property
+    def content_type(self) -> str:
+        return "application/json" if self.text is None else "text/plain; charset=utf-8"
+
+    @property
+    def content(self) -> bytes:
+        return (dumps(self.body) if self.text is None else self.text).encode()
 
 
 @dataclass(frozen=True, slots=True)

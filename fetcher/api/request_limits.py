@@ -2,9 +2,11 @@
 
 The body is read here, whole, before the application runs: within a deadline, at most 4 MiB, and
 within what all requests together may hold. So no operation ever waits for a client, and a refused
-client finds its answer although it is still sending.
+client finds its answer although it is still sending. Nothing is read for a caller who is not let
+in.
 """
 
+from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 from urllib.parse import urlsplit
 
@@ -36,11 +38,16 @@ _PROBLEMS = {
 }
 
 
+Admission = Callable[[HTTPScope], Awaitable[Problem | None]]
+"""Judges a request by its head: the problem that it is refused with, None where it may go on."""
+
+
 class RequestLimits:
     """Refuses what is too large or too slow; hands on a body that is complete."""
 
-    def __init__(self, app: AsgiApp, *, body_seconds: float) -> None:
+    def __init__(self, app: AsgiApp, *, admit: Admission, body_seconds: float) -> None:
         self._app = app
+        self._admit = admit
         self._body_seconds = body_seconds
         self._held_bytes = 0
 
@@ -56,6 +63,14 @@ class RequestLimits:
         if _header_bytes(scope) > MAX_HEADER_BYTES:
             problem = framework_problem(431, "Request Header Fields Too Large")
             await _refuse(problem, incoming, send)
+            return
+        refused = await self._admit(scope)
+        if refused is not None and not _has_body(scope):
+            await send_problem(send, refused)
+            await send_end(send)
+            return
+        if refused is not None:
+            await _refuse(refused, incoming, send)
             return
         body = bytearray()
         try:
@@ -141,6 +156,12 @@ async def _refuse(problem: Problem, incoming: _Incoming, send: Send) -> None:
             await discarded.wait()
         await send_end(send)
         nursery.cancel_scope.cancel()
+
+
+def _has_body(scope: HTTPScope) -> bool:
+    """Whether more of the request may come than its head."""
+    declared = header(scope, b"content-length") or "0"
+    return declared.strip("0") != "" or header(scope, b"transfer-encoding") is not None
 
 
 def _raw_path(scope: HTTPScope) -> str:

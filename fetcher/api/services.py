@@ -8,6 +8,7 @@ import trio
 from fetcher.api.metrics import HttpMetrics, ReadinessMetrics
 from fetcher.domain.ids import JobId
 from fetcher.ports import (
+    Authorizer,
     ConnectionRecords,
     InternalSources,
     JobRecords,
@@ -84,7 +85,7 @@ class ApiServices:
     """``stopping`` ends the event streams: set it together with the server's own ``stop``.
 
     ``refuses_host`` is the host guard's answer on an address literal and a port, None where it is
-    off.
+    off. ``authorizer`` judges every product operation; without one everybody may do everything.
     """
 
     system: SystemServices
@@ -99,4 +100,5 @@ class ApiServices:
     stopping: trio.Event
     ceilings: Limits
     refuses_host: Callable[[str, int], bool] | None = None
+    authorizer: Authorizer | None = None
     settings: HttpSettings = field(default_factory=HttpSettings)

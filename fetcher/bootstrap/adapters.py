@@ -14,6 +14,7 @@ from fetcher.adapters.local.data_folder import DataFolder, own_data_folder
 from fetcher.adapters.local.event_log import open_event_log
 from fetcher.adapters.local.work_queue import LocalWorkQueue
 from fetcher.adapters.memory.limiter import MemoryTestLimiter
+from fetcher.bootstrap.access import open_authorizer
 from fetcher.bootstrap.host_guard import host_guard
 from fetcher.bootstrap.keys import key_ring
 from fetcher.bootstrap.stores import open_object_store, open_record_store, usable_spool
@@ -23,6 +24,7 @@ from fetcher.crypto.sealed_fields import SealedFieldKeys
 from fetcher.datasources.engines import SourceSettings, open_source_engines
 from fetcher.datasources.host_guard import HostGuard
 from fetcher.ports import (
+    Authorizer,
     InternalSources,
     MessagePublisher,
     ObjectStore,
@@ -63,6 +65,8 @@ class Adapters:
     limiter: TestLimiter
     probes: tuple[Probe, ...]
     guard: HostGuard | None = None
+    authorizer: Authorizer | None = None
+    """None in a worker, which nobody calls, and where everybody may do everything."""
 
 
 @asynccontextmanager
@@ -94,6 +98,9 @@ async def open_adapters(settings: Settings, role: Role) -> AsyncIterator[Adapter
         engines = await stack.enter_async_context(
             open_source_engines(source_settings(settings, folder, cipher, guard), spool=spool)
         )
+        authorizer = None
+        if role.manages:
+            authorizer = await stack.enter_async_context(open_authorizer(settings))
         yield Adapters(
             records=opened_records.records,
             objects=objects,
@@ -105,6 +112,7 @@ async def open_adapters(settings: Settings, role: Role) -> AsyncIterator[Adapter
             limiter=MemoryTestLimiter(),
             probes=tuple(probes),
             guard=guard,
+            authorizer=authorizer,
         )
 
 

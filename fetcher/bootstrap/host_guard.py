@@ -33,12 +33,15 @@ async def host_guard(settings: Settings) -> HostGuard | None:
 
 
 def own_hosts(settings: Settings) -> frozenset[str]:
-    """Record store, broker and bucket, as far as they lie outside of this process."""
-    storage = settings.object_storage_endpoint
+    """Record store, broker, bucket and authorization service, as far as they lie outside of this
+    process."""
+    urls = [settings.object_storage_endpoint]
+    if settings.plugin_auth_enabled:
+        urls += [settings.plugin_auth_address, settings.plugin_auth_jwks_url]
     found = {
         *mongo_hosts(settings),
         settings.rabbitmq_host.strip("[]"),
-        (urlsplit(storage).hostname or "") if storage else "",
+        *(urlsplit(url).hostname or "" for url in urls if url),
     }
     return frozenset(name.lower() for name in found if name)
 

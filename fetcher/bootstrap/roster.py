@@ -287,6 +287,7 @@ class Roster:
                 stopping=self._lifecycle.closing,
                 ceilings=engine_limits(settings),
                 refuses_host=adapters.guard.refuses_literal if adapters.guard else None,
+                authorizer=adapters.authorizer,
                 settings=HttpSettings(
                     cors_origins=settings.allowed_origins,
                     document=document_facts(settings),

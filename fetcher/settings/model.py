@@ -190,10 +190,14 @@ class Settings(BaseSettings):
 
     allow_insecure_tls: Boolean = False
 
-    # switches of parts that this version does not have yet: refused, never ignored
-    multi_tenant_enabled: Boolean = False
+    # who may call
     plugin_auth_enabled: Boolean = False
+    plugin_auth_address: str = ""
+    plugin_auth_jwks_url: str = ""
     fetcher_access_token: SecretStr = SecretStr("")
+
+    # a switch of a part that this version does not have yet: refused, never ignored
+    multi_tenant_enabled: Boolean = False
 
     @classmethod
     def settings_customise_sources(
@@ -269,6 +273,12 @@ class Settings(BaseSettings):
     @property
     def allowed_origins(self) -> tuple[str, ...]:
         return origins_of(self.cors_allowed_origins)
+
+    @property
+    def listens_on_loopback(self) -> bool:
+        """Whether only this machine reaches the API."""
+        host = self.listen_address.rpartition(":")[0].strip().strip("[]").lower()
+        return host in ("localhost", "::1") or host.startswith("127.")
 
     @property
     def optional_dependencies(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from fetcher.crypto.keys import (
     PreviousKeysMalformed,
     generate_master_key,
 )
+from fetcher.settings.access_rules import access_rules
 from fetcher.settings.model import DeploymentMode, Role, Settings
 from fetcher.settings.mongo_address import AddressInvalid, compose_uri, hosts_of, uses_tls
 
@@ -35,6 +36,7 @@ def all_rules(settings: Settings, role: Role, environment: Mapping[str, str]) ->
         *_tls_rules(settings),
         *_timing_rules(settings, role),
         *_guard_rules(settings),
+        *access_rules(settings, role),
         *_later_rules(settings),
     ]
 
@@ -278,17 +280,6 @@ def _guard_rules(settings: Settings) -> list[str]:
 
 
 def _later_rules(settings: Settings) -> list[str]:
-    problems: list[str] = []
     if settings.multi_tenant_enabled:
-        problems.append("MULTI_TENANT_ENABLED: this version serves a single tenant only")
-    if settings.plugin_auth_enabled:
-        problems.append(
-            "PLUGIN_AUTH_ENABLED: this version cannot ask the authorization service; it would"
-            " serve without authorization"
-        )
-    if settings.fetcher_access_token.get_secret_value():
-        problems.append(
-            "FETCHER_ACCESS_TOKEN: this version does not ask for it; it would serve without"
-            " authorization"
-        )
-    return problems
+        return ["MULTI_TENANT_ENABLED: this version serves a single tenant only"]
+    return []

@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped] # it has no stubs
 from openapi_spec_validator import validate as validate_document
 
+from fetcher.adapters.auth.local_token import LocalToken
 from fetcher.api.services import HealthAnswer, ReadinessAnswer
 from fetcher.api.swagger_page import ROOT as SWAGGER
 from fetcher.domain.jobs import FailureFacts, JobStatus, ResultFacts
@@ -167,3 +168,28 @@ async def test_answers_of_system_routes_are_as_described() -> None:
             ("openapi", "/openapi.json"),
         ):
             assert_described(document, name, await api.get(path))
+
+
+async def test_product_operations_ask_for_a_token_where_one_is_looked_at() -> None:
+    guarded, open_to_all = an_api(authorizer=LocalToken("canary-token-9f3a7c")), an_api()
+    asked: list[dict[str, list[str]]] = [{"bearer": []}]
+    for api, security in ((guarded, asked), (open_to_all, [*asked, {}])):
+        document = await document_of(api)
+        validate_document(document)
+        scheme = document["components"]["securitySchemes"]["bearer"]
+        assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
+        for path, methods in document["paths"].items():
+            for operation in methods.values():
+                is_product = path.startswith("/v1/")
+                assert operation.get("security") == (security if is_product else None), path
+                refusals = {"401", "403"} & set(operation["responses"])
+                assert bool(refusals) is (is_product and api is guarded)
+
+
+async def test_refusals_are_as_described() -> None:
+    api = an_api(authorizer=LocalToken("canary-token-9f3a7c"))
+    document = await document_of(api)
+    assert_described(document, "list_connections", await api.get(CONNECTIONS))
+    in_json = await api.get(CONNECTIONS, {"Accept": "application/json"})
+    assert in_json.status == 401
+    assert_described(document, "list_connections", in_json)
