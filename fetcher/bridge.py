@@ -56,10 +56,12 @@ async def open_asyncio(
     With ``callbacks_a_pass`` 1 the loop is trio-asyncio's own, which runs one callback a scheduler
     pass; more drains that many ready ones, where this version of trio-asyncio lets us. Leaving
     cancels the asyncio tasks that are left and waits for them, and drops what a peer that hangs has
-    not read yet of connections that were closed.
+    not read yet of connections that were closed. A name that nobody resolves is given up with the
+    call that needs it: the loop's own look-up would hold that until the resolver has ended.
     """
     async with trio_asyncio.open_loop() as loop:
         loop.set_exception_handler(_stray_handler(on_stray))
+        loop.getaddrinfo = _look_up
         if callbacks_a_pass > 1 and fast_pass_is_possible(loop):
             _install_fast_pass(loop, callbacks_a_pass)
         try:
@@ -135,6 +137,20 @@ def _stray_handler(
             on_stray(kind)
 
     return handle
+
+
+async def _look_up(
+    host: Any,
+    port: Any,
+    *,
+    family: int = 0,
+    type: int = 0,  # noqa: A002 - asyncio's name
+    proto: int = 0,
+    flags: int = 0,
+) -> Any:
+    """The loop's ``getaddrinfo`` by trio's, whose thread is left alone when it is cancelled."""
+    look_up = trio_asyncio.trio_as_aio(trio.socket.getaddrinfo)
+    return await look_up(host, port, family, type, proto, flags)
 
 
 def _abort_lingering_transports(loop: Any) -> None:

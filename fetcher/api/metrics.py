@@ -1,11 +1,12 @@
 """What the HTTP side measures (spec configuration 8)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from prometheus_client import (
     CollectorRegistry,
     Counter,
+    Gauge,
     Histogram,
     PlatformCollector,
     ProcessCollector,
@@ -39,6 +40,16 @@ def process_registry() -> CollectorRegistry:
 def render(registry: CollectorRegistry) -> bytes:
     """The text exposition format, 0.0.4, which has no rule against a counter without a suffix."""
     return generate_latest(registry).replace(_UNTYPED, _COUNTER)
+
+
+def show_redis(registry: CollectorRegistry, is_away: Callable[[], bool]) -> None:
+    """``is_away`` is asked at every scrape."""
+    gauge = Gauge(
+        "fetcher_redis_away",
+        "1 while process memory stands in for Redis: its last use failed, a minute ago at most.",
+        registry=registry,
+    )
+    gauge.set_function(is_away)
 
 
 class HttpMetrics:

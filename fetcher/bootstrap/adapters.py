@@ -13,10 +13,10 @@ from fetcher.adapters.environment.internal_sources import environment_sources
 from fetcher.adapters.local.data_folder import DataFolder, own_data_folder
 from fetcher.adapters.local.event_log import open_event_log
 from fetcher.adapters.local.work_queue import LocalWorkQueue
-from fetcher.adapters.memory.limiter import MemoryTestLimiter
 from fetcher.bootstrap.access import open_authorizer
 from fetcher.bootstrap.host_guard import host_guard
 from fetcher.bootstrap.keys import key_ring
+from fetcher.bootstrap.shared_memory import SharedMemory, open_shared_memory
 from fetcher.bootstrap.stores import open_object_store, open_record_store, usable_spool
 from fetcher.crypto.credentials import CredentialCipher
 from fetcher.crypto.keys import KeyRing
@@ -31,7 +31,6 @@ from fetcher.ports import (
     Probe,
     RecordStore,
     SourceEngines,
-    TestLimiter,
     WorkBacklog,
     WorkConsumer,
 )
@@ -59,10 +58,13 @@ class Adapters:
     """None in a manager: it has no use for results yet."""
     queue: Queue
     engines: SourceEngines
+    """Those of jobs: they ask the sources for their schemas."""
+    remembering_engines: SourceEngines
+    """Those of the API, which knows schemas for a while."""
+    shared: SharedMemory
     internal_sources: InternalSources
     cipher: CredentialCipher
     keys: KeyRing
-    limiter: TestLimiter
     probes: tuple[Probe, ...]
     guard: HostGuard | None = None
     authorizer: Authorizer | None = None
@@ -92,6 +94,8 @@ async def open_adapters(settings: Settings, role: Role) -> AsyncIterator[Adapter
             opened_objects = await stack.enter_async_context(open_object_store(settings, folder))
             objects = opened_objects.objects
             probes.append(opened_objects.probe)
+        shared = await stack.enter_async_context(open_shared_memory(settings, role))
+        probes += shared.probes
         cipher = CredentialCipher(keys)
         spool = await usable_spool(settings, folder) if role.works else None
         guard = await host_guard(settings)
@@ -106,10 +110,11 @@ async def open_adapters(settings: Settings, role: Role) -> AsyncIterator[Adapter
             objects=objects,
             queue=queue,
             engines=engines,
+            remembering_engines=engines.remembering(shared.schemas),
+            shared=shared,
             internal_sources=internal_sources(settings),
             cipher=cipher,
             keys=keys,
-            limiter=MemoryTestLimiter(),
             probes=tuple(probes),
             guard=guard,
             authorizer=authorizer,

@@ -7,7 +7,7 @@ import trio
 
 from fetcher.datasources.addresses import resolve
 from fetcher.datasources.host_guard import HostGuard, HostList
-from fetcher.settings import Settings, entries_of, mongo_hosts, ports_of
+from fetcher.settings import Settings, entries_of, mongo_hosts, ports_of, redis_place
 from fetcher_engine import SourceFailure
 
 log = structlog.get_logger(__name__)
@@ -33,14 +33,15 @@ async def host_guard(settings: Settings) -> HostGuard | None:
 
 
 def own_hosts(settings: Settings) -> frozenset[str]:
-    """Record store, broker, bucket and authorization service, as far as they lie outside of this
-    process."""
+    """Record store, broker, bucket, Redis and authorization service, as far as they lie outside of
+    this process."""
     urls = [settings.object_storage_endpoint]
     if settings.plugin_auth_enabled:
         urls += [settings.plugin_auth_address, settings.plugin_auth_jwks_url]
     found = {
         *mongo_hosts(settings),
         settings.rabbitmq_host.strip("[]"),
+        redis_place(settings)[0],
         *(urlsplit(url).hostname or "" for url in urls if url),
     }
     return frozenset(name.lower() for name in found if name)

@@ -35,7 +35,7 @@ from fetcher.actors.probes import Probes
 from fetcher.actors.reaper import Reaper
 from fetcher.actors.supervisor import Actor, Supervised
 from fetcher.api.application import create_app
-from fetcher.api.metrics import HttpMetrics, ReadinessMetrics, process_registry, render
+from fetcher.api.metrics import HttpMetrics, ReadinessMetrics, process_registry, render, show_redis
 from fetcher.api.server import serve_http
 from fetcher.api.services import (
     ApiServices,
@@ -85,6 +85,8 @@ class Roster:
         self.metrics = ActorMetrics(self._registry)
         self._readiness_metrics = ReadinessMetrics(self._registry)
         self._http_metrics = HttpMetrics(self._registry)
+        if adapters.shared.is_away is not None:
+            show_redis(self._registry, adapters.shared.is_away)
         self._told_at: dict[str, float] = {}
         self._dispatch_hints: Channel[DispatchHint] = Channel("dispatch", capacity=HINTS)
         self._relay_hints: Channel[RelayHint] = Channel("relay", capacity=HINTS)
@@ -279,9 +281,9 @@ class Roster:
                 connections=adapters.records.connections,
                 internal_sources=adapters.internal_sources,
                 jobs=adapters.records.jobs,
-                sources=adapters.engines,
+                sources=adapters.remembering_engines,
                 cipher=adapters.cipher,
-                limiter=adapters.limiter,
+                limiter=adapters.shared.limiter,
                 hint=self._hint_dispatch,
                 now=utc_now,
                 stopping=self._lifecycle.closing,

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
 
 import trio
 
@@ -15,7 +16,7 @@ from fetcher.datasources.source_settings import RequestScope, SourceSettings
 from fetcher.datasources.tls_warnings import TlsWarnings
 from fetcher.domain.connections import Connection
 from fetcher.domain.jobs import Filters, JobOptions, MappedFields
-from fetcher_engine import Engine, Spool
+from fetcher_engine import Engine, SchemaCache, Spool
 
 __all__ = ["RequestEngines", "SourceSettings", "open_source_engines"]
 
@@ -32,9 +33,19 @@ class RequestEngines:
     ) -> None:
         self._settings = settings
         self._spool = spool
+        self._schema_cache: SchemaCache | None = None
         self._sessions = SessionLimits(idle)
         self._tls_warnings = TlsWarnings(sqlserver_trusts_all=settings.sqlserver_trusts_all)
         self._concurrency = TrioConcurrency()
+
+    def remembering(self, schema_cache: SchemaCache | None) -> "RequestEngines":
+        """The same sources and sessions, by Engines that look for a schema in the cache first.
+
+        Not for jobs: what a job reads is looked up when it runs.
+        """
+        twin = copy(self)
+        twin._schema_cache = schema_cache
+        return twin
 
     def engine_for(
         self,
@@ -50,6 +61,7 @@ class RequestEngines:
         return Engine(
             SourceRegistry(self._settings, self._sessions, scope),
             connection_store=ResolvedConnectionStore(connections, scope),
+            schema_cache=self._schema_cache,
             limits=self._settings.limits,
             concurrency=self._concurrency,
             spool=self._spool,

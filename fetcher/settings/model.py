@@ -157,6 +157,16 @@ class Settings(BaseSettings):
     object_storage_secret_key: SecretStr = SecretStr("")
     object_storage_use_path_style: Boolean = False
 
+    # what managers share
+    redis_host: str = ""
+    redis_port: Annotated[int, Field(ge=1, le=65535)] = 6379
+    redis_user: str = ""
+    redis_password: SecretStr = SecretStr("")
+    redis_db: Annotated[int, Field(ge=0)] = 0
+    redis_tls: Boolean = False
+    redis_ca_cert: str = ""
+    schema_cache_ttl_seconds: Annotated[float, Field(ge=0, le=86_400)] = 300.0
+
     # jobs and sources
     engine_max_result_bytes: Annotated[int, _positive_or_default(MAX_RESULT_BYTES)] = (
         MAX_RESULT_BYTES

@@ -12,6 +12,7 @@ from fetcher.crypto.keys import (
 from fetcher.settings.access_rules import access_rules
 from fetcher.settings.model import DeploymentMode, Role, Settings
 from fetcher.settings.mongo_address import AddressInvalid, compose_uri, hosts_of, uses_tls
+from fetcher.settings.redis_rules import redis_rules
 
 LOG_LEVELS = ("debug", "info", "warn", "error", "dpanic", "panic", "fatal")
 LOG_ENCODINGS = ("json", "console")
@@ -33,6 +34,7 @@ def all_rules(settings: Settings, role: Role, environment: Mapping[str, str]) ->
         *_embedded_rules(settings, role),
         *_streaming_rules(settings, role, environment),
         *_storage_rules(settings),
+        *redis_rules(settings),
         *_tls_rules(settings),
         *_timing_rules(settings, role),
         *_guard_rules(settings),
@@ -198,6 +200,8 @@ def _tls_rules(settings: Settings) -> list[str]:
         plain.append("mongodb")
     if not settings.queue_is_embedded and settings.rabbitmq_uri.lower() != "amqps":
         plain.append("rabbitmq")
+    if settings.redis_host and not settings.redis_tls:
+        plain.append("redis")
     if saas:
         if settings.object_storage_endpoint.lower().startswith("http://"):
             plain.append("s3")

@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from fetcher.adapters.amqp.address import BrokerAddress
-from fetcher.adapters.amqp.breaker import CircuitBreaker
 from fetcher.adapters.amqp.connection import BrokerConnection
 from fetcher.adapters.amqp.consumer import AmqpConsumer
 from fetcher.adapters.amqp.probe import rabbitmq_probe
 from fetcher.adapters.amqp.publisher import AmqpPublisher
+from fetcher.adapters.breaker import CircuitBreaker
 from fetcher.ports import Probe
 
 

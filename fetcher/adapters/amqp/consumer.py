@@ -9,10 +9,10 @@ import trio
 from aiormq import Channel
 from aiormq.abc import DeliveredMessage
 
-from fetcher.adapters.amqp.breaker import CircuitBreaker
 from fetcher.adapters.amqp.connection import BrokerConnection
 from fetcher.adapters.amqp.dead_letters import publish_dead_letter
 from fetcher.adapters.amqp.failures import call_broker
+from fetcher.adapters.breaker import CircuitBreaker
 from fetcher.domain.errors import DeliveryLost, PortUnavailable
 from fetcher.ports import Deliveries, Delivery, MessagePublisher, RejectReason
 

@@ -4,8 +4,8 @@ from typing import Final
 
 import trio
 
-from fetcher.adapters.amqp.breaker import BreakerState, CircuitBreaker
 from fetcher.adapters.amqp.connection import BrokerConnection
+from fetcher.adapters.breaker import BreakerState, CircuitBreaker
 from fetcher.domain.errors import PortUnavailable
 from fetcher.ports import Probe, ProbeResult, ProbeStatus
 

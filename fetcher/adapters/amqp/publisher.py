@@ -8,10 +8,10 @@ from aiormq import Channel, spec
 from aiormq.abc import DeliveredMessage, GetResultType
 from pamqp.header import ContentHeader
 
-from fetcher.adapters.amqp.breaker import CircuitBreaker
 from fetcher.adapters.amqp.connection import BrokerConnection
 from fetcher.adapters.amqp.failures import call_broker
 from fetcher.adapters.amqp.wire import WireProperties
+from fetcher.adapters.breaker import CircuitBreaker
 from fetcher.domain.errors import PortUnavailable, Unroutable
 from fetcher.ports import OutgoingMessage
 

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from fetcher.adapters.amqp.breaker import CircuitBreaker
+from fetcher.adapters.breaker import CircuitBreaker
 from fetcher.domain.errors import PortUnavailable, Unroutable
 
 
@@ -125,3 +125,19 @@ async def test_a_straggler_does_not_keep_it_open_for_longer(
         fail(breaker, 5)
     await trio.sleep(10)
     assert state_of(breaker) == "half-open"
+
+
+async def test_how_many_failures_open_it_and_for_how_long_is_its_owners_to_say(
+    autojump_clock: trio.abc.Clock,
+) -> None:
+    breaker = CircuitBreaker(failures_to_open=1, open_seconds=5)
+    fail(breaker)
+    await trio.sleep(4.9)
+    assert not is_admitted(breaker)
+    await trio.sleep(0.1)
+    assert state_of(breaker) == "half-open"
+    fail(breaker)
+    assert state_of(breaker) == "open"
+    await trio.sleep(5)
+    assert is_admitted(breaker)
+    assert state_of(breaker) == "closed"

@@ -1,4 +1,4 @@
-"""The broker's circuit breaker (spec worker-and-events 7.4)."""
+"""A circuit breaker, so that what is down is left alone for a while."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +11,7 @@ from fetcher.domain.errors import PortUnavailable, Unroutable
 
 FAILURES_TO_OPEN: Final = 5
 OPEN_SECONDS: Final = 30.0
+"""The broker's (spec worker-and-events 7.4)."""
 
 
 class BreakerState(StrEnum):
@@ -20,12 +21,13 @@ class BreakerState(StrEnum):
 
 
 class CircuitBreaker:
-    """Opens after 5 failures in a row; after 30 s lets one attempt through, which decides.
+    """Opens after some failures in a row; later lets one attempt through, which decides."""
 
-    Shared by publishing and by setting up a consumer.
-    """
-
-    def __init__(self) -> None:
+    def __init__(
+        self, *, failures_to_open: int = FAILURES_TO_OPEN, open_seconds: float = OPEN_SECONDS
+    ) -> None:
+        self._failures_to_open = failures_to_open
+        self._open_seconds = open_seconds
         self._failures = 0
         self._opened_at: float | None = None
         self._trial_is_out = False
@@ -34,16 +36,16 @@ class CircuitBreaker:
     def state(self) -> BreakerState:
         if self._opened_at is None:
             return BreakerState.CLOSED
-        if trio.current_time() - self._opened_at < OPEN_SECONDS:
+        if trio.current_time() - self._opened_at < self._open_seconds:
             return BreakerState.OPEN
         return BreakerState.HALF_OPEN
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Around one use of the broker: PortUnavailable out of it counts as a failure.
+        """Around one use of the dependency: PortUnavailable out of it counts as a failure.
 
         Raises PortUnavailable itself, without any I/O, while open or while half-open with its one
-        trial out. An attempt that was cancelled says nothing about the broker.
+        trial out. An attempt that was cancelled says nothing about it.
         """
         is_trial = self._admit()
         try:
@@ -72,7 +74,7 @@ class CircuitBreaker:
     def _failed(self) -> None:
         self._failures += 1
         # A straggler that started before it opened does not keep it open for longer.
-        if self._failures >= FAILURES_TO_OPEN and self.state is not BreakerState.OPEN:
+        if self._failures >= self._failures_to_open and self.state is not BreakerState.OPEN:
             self._opened_at = trio.current_time()
 
     def _succeeded(self) -> None:

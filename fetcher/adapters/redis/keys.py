@@ -1,0 +1,28 @@
+"""The names of keys (spec rest-api 12.4)."""
+
+from typing import Final
+
+LIMITER: Final = "fetcher:ratelimit:connection-test:"
+SCHEMA: Final = "fetcher:schema:"
+
+
+def tenant_prefix(tenant_id: str) -> str:
+    """Raise ValueError for an id with a colon: its keys could be another tenant's."""
+    if not tenant_id or ":" in tenant_id:
+        raise ValueError("the tenant's id cannot be a part of a key")
+    return f"tenant:{tenant_id}:"
+
+
+def limiter_key(key: str) -> str:
+    """For a limiter's key, ``<id>`` or ``tenant:<tenantID>:<id>``; raise ValueError."""
+    word, _, rest = key.partition(":")
+    if word != "tenant":
+        return f"{LIMITER}{key}"
+    tenant_id, _, name = rest.partition(":")
+    return f"{tenant_prefix(tenant_id)}{LIMITER}{name}"
+
+
+def schema_key(tenant_id: str, config_name: str, *, single_tenant: str | None) -> str:
+    """``single_tenant`` is the id that stands for there being no tenants; raise ValueError."""
+    prefix = "" if tenant_id == single_tenant else tenant_prefix(tenant_id)
+    return f"{prefix}{SCHEMA}{config_name}"
