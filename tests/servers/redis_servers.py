@@ -1,7 +1,5 @@
 """Redis servers for tests: the shared one cleaned up behind us, and ones of the test's own."""
 
-import shutil
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -16,8 +14,8 @@ from redis.exceptions import RedisError
 from fetcher.adapters.redis.address import RedisAddress
 from fetcher.adapters.redis.server import RedisServer, open_redis
 from fetcher.bridge import open_asyncio
-from scripts.servers.daemons import Daemon, free_port, stop
-from scripts.servers.launches import Place, find_redis
+from scripts.servers.daemons import Daemon, free_port, start, stop
+from scripts.servers.launches import executable
 from tests.servers.waiting import eventually_sync
 
 BOOT_SECONDS = 20.0
@@ -44,18 +42,22 @@ async def opened_redis(address: RedisAddress) -> AsyncIterator[RedisServer]:
 class OwnRedis:
     """A Redis of the test's own: it can be killed and started again, empty."""
 
-    def __init__(self, folder: Path) -> None:
-        launch = find_redis()
-        if launch is None:
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        program = executable("redis-server", "valkey-server")
+        if program is None:
             pytest.fail("redis-server is not installed: make services", pytrace=False)
-        self._launch = launch
-        self._place = Place(data=folder / "data", log=folder / "log", port=free_port())
+        port = free_port()
+        listen = ["--bind", "127.0.0.1", "--port", str(port)]
+        keep_nothing = ["--save", "", "--appendonly", "no", "--dir", str(folder)]
+        self._command = [program, *listen, *keep_nothing, *arguments]
+        self._folder = folder
         self._daemons: list[Daemon] = []
-        self.address = RedisAddress(host="127.0.0.1", port=self._place.port)
-        self.client = Redis(host="127.0.0.1", port=self._place.port, socket_timeout=5)
+        self.address = RedisAddress(host="127.0.0.1", port=port)
+        self.client = Redis(host="127.0.0.1", port=port, socket_timeout=5)
 
     def start(self) -> None:
-        self._launch(self._place, self._daemons.append)
+        log = self._folder / "log"
+        self._daemons.append(start("Redis", self._command, log=log, folder=self._folder))
         eventually_sync(self._answers, deadline_seconds=BOOT_SECONDS, what="redis answers")
 
     def kill(self) -> None:
@@ -69,18 +71,14 @@ class OwnRedis:
 
 
 @contextmanager
-def own_redis() -> Iterator[OwnRedis]:
-    # Not below pytest's folder: the server's own user must be able to enter.
-    folder = Path(tempfile.mkdtemp(prefix="fetcher-redis-"))
-    folder.chmod(0o755)
-    server = OwnRedis(folder)
+def own_redis(folder: Path, *arguments: str) -> Iterator[OwnRedis]:
+    server = OwnRedis(folder, *arguments)
     try:
         server.start()
         yield server
     finally:
         server.client.close()
         server.kill()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @asynccontextmanager

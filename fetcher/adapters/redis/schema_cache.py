@@ -31,10 +31,7 @@ if redis.call('TYPE', key).ok ~= 'hash' then
   return false
 end
 local length = redis.call('HSTRLEN', key, fingerprint)
-if length == 0 then
-  return false
-end
-if length <= max_bytes + 32 then
+if length > 0 and length <= max_bytes + 32 then
   local value = redis.call('HGET', key, fingerprint)
   local space = string.find(string.sub(value, 1, 32), ' ', 1, true)
   local ends = space and tonumber(string.sub(value, 1, space - 1))
