@@ -45,9 +45,11 @@ class SourceFailure(Exception):
     reason is one or two words of lower-case letters, digits and underscores, of 40 characters each,
     else it leaves as ``unknown``; a name that was not asked for does not leave at all.
 
-    Three words decide the category of what the Engine raises after the connect stages:
-    ``invalid_filter`` and ``invalid_filter_value`` become ``validation``, ``timeout`` becomes
-    ``timeout``. All others become ``unavailable``; the connect stages become ``connect``.
+    The reason decides the category of what the Engine raises, else the stage: ``timeout`` becomes
+    ``timeout`` at every stage; the stages until the session stands become ``connect``, but
+    ``driver_missing``, ``starting_up``, ``too_many_connections`` and ``too_many_sessions``
+    ``unavailable``. After them ``invalid_filter`` and ``invalid_filter_value`` become
+    ``validation``, all others ``unavailable``.
     """
 
     def __init__(

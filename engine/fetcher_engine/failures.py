@@ -21,6 +21,10 @@ T = TypeVar("T")
 _CONNECT_TEXT = "failed to connect to datasource"
 _INVALID_FILTER_REASONS = frozenset({"invalid_filter", "invalid_filter_value"})
 """A connector's words for what only it can judge: whether a value fits its column."""
+_UNAVAILABLE_REASONS = frozenset(
+    {"driver_missing", "starting_up", "too_many_connections", "too_many_sessions"}
+)
+"""Nothing is wrong with the connection: it may well work another time, or elsewhere."""
 _SAFE_REASON = re.compile(r"[a-z][a-z0-9_]{0,39}(?: [a-z0-9_]{1,39})?", re.ASCII)
 NOTHING_ASKED: Mapping[str, Collection[str]] = MappingProxyType({})
 _CONNECT_STAGES = frozenset({Stage.DNS, Stage.TCP, Stage.TLS, Stage.AUTH, Stage.SESSION})
@@ -232,13 +236,15 @@ def _opaque(phase: Phase, source: str) -> EngineError:
 
 
 def _judged(error: SourceFailure, phase: Phase) -> tuple[ErrorCategory, str]:
-    if phase is Phase.CONNECT or error.stage in _CONNECT_STAGES:
-        return ErrorCategory.CONNECT, _CONNECT_TEXT
-    if error.reason in _INVALID_FILTER_REASONS:
-        return ErrorCategory.VALIDATION, "extraction request has an invalid filter"
+    is_connecting = phase is Phase.CONNECT or error.stage in _CONNECT_STAGES
+    text = _CONNECT_TEXT if is_connecting else phase.value
     if error.reason == "timeout":
-        return ErrorCategory.TIMEOUT, phase.value
-    return ErrorCategory.UNAVAILABLE, phase.value
+        return ErrorCategory.TIMEOUT, text
+    if is_connecting and error.reason not in _UNAVAILABLE_REASONS:
+        return ErrorCategory.CONNECT, text
+    if not is_connecting and error.reason in _INVALID_FILTER_REASONS:
+        return ErrorCategory.VALIDATION, "extraction request has an invalid filter"
+    return ErrorCategory.UNAVAILABLE, text
 
 
 def _worded(

@@ -121,12 +121,14 @@ class StepReader:
         self._on_end()
 
     def _take_notes(self, stream: NotedStream) -> None:
+        reason: str | None = None
         with suppress(Exception):
             told: object = stream.notes()
             if isinstance(told, SourceNotes):
                 self.notes = told
                 return
-        raise self._crash("malformed_notes")
+            reason = "malformed_notes"
+        raise self._crash(reason)
 
     async def _take(self, batch: Batch) -> None:
         for piece in self._pieces(batch):

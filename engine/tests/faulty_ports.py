@@ -133,7 +133,7 @@ _METHODS = {
     "registry": "connector",
     "factory": "build",
     "connector": "test_connection discover_schema open_stream close",
-    "stream": "next_batch aclose",
+    "stream": "next_batch notes aclose",
     "store": (
         "find_connection create update delete list find_by_id update_by_id delete_by_id list_paged"
     ),

@@ -82,6 +82,7 @@ POINTS: list[tuple[str, Rule, tuple[str, ...]]] = [
     ("connector.open_stream", QUERY, EXECUTIONS),
     ("connector.close", IGNORED, SOURCES),
     ("stream.next_batch", QUERY, EXECUTIONS),
+    ("stream.notes", CRASH, EXECUTIONS),
     ("stream.aclose", IGNORED, EXECUTIONS),
     ("row_encoding.encode", IGNORED, EXECUTIONS),
     ("executions.save_execution", IGNORED, EXECUTIONS),

@@ -65,13 +65,25 @@ def test_stage_of_a_failure_decides_its_category(
     assert error.unwrap() is None
 
 
-@pytest.mark.parametrize("phase", [Phase.DISCOVER, Phase.QUERY])
+@pytest.mark.parametrize("phase", list(Phase))
 @pytest.mark.parametrize("stage", list(Stage))
-def test_time_that_is_over_is_a_timeout_once_connected(phase: Phase, stage: Stage) -> None:
+def test_time_that_is_over_is_a_timeout_at_every_stage(phase: Phase, stage: Stage) -> None:
     error = fail_in(phase, SourceFailure(stage, "timeout"))
+    assert error.category is ErrorCategory.TIMEOUT
     is_connected = stage in (Stage.SCHEMA, Stage.QUERY, Stage.ROWS)
-    assert error.category is (ErrorCategory.TIMEOUT if is_connected else CONNECT)
-    assert (error.stage, error.reason) == (stage, "timeout")
+    text = phase.value if is_connected else "failed to connect to datasource"
+    assert (error.message, error.stage, error.reason) == (text, stage, "timeout")
+
+
+@pytest.mark.parametrize(
+    "reason", ["driver_missing", "starting_up", "too_many_connections", "too_many_sessions"]
+)
+@pytest.mark.parametrize("phase", list(Phase))
+def test_what_may_work_another_time_is_unavailable(phase: Phase, reason: str) -> None:
+    for stage in (Stage.AUTH, Stage.SESSION):
+        error = fail_in(phase, SourceFailure(stage, reason))
+        assert (error.category, error.message) == (UNAVAILABLE, "failed to connect to datasource")
+        assert (error.stage, error.reason) == (stage, reason)
 
 
 @pytest.mark.parametrize("reason", ["invalid_filter", "invalid_filter_value"])

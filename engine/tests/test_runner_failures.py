@@ -89,7 +89,9 @@ def test_failure_in_the_middle_of_the_rows_names_table_and_column() -> None:
         (Stage.QUERY, "timeout", "timeout", "failed to query datasource"),
         (Stage.ROWS, "timeout", "timeout", "failed to query datasource"),
         (Stage.QUERY, "lock_timeout", "unavailable", "failed to query datasource"),
-        (Stage.TCP, "timeout", "connect", "failed to connect to datasource"),
+        (Stage.TCP, "timeout", "timeout", "failed to connect to datasource"),
+        (Stage.TCP, "refused", "connect", "failed to connect to datasource"),
+        (Stage.AUTH, "starting_up", "unavailable", "failed to connect to datasource"),
     ],
 )
 def test_the_connectors_word_decides_the_category(

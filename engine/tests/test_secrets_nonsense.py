@@ -41,6 +41,7 @@ NONSENSE: list[tuple[str, Rule, tuple[str, ...], tuple[str, ...]]] = [
     ("connector.discover_schema", DISCOVER, DISCOVERIES, tuple(ANSWERS)),
     ("connector.open_stream", QUERY, EXECUTIONS, tuple(ANSWERS)),
     ("stream.next_batch", CRASH, EXECUTIONS, ("object", "text", "class")),
+    ("stream.notes", CRASH, EXECUTIONS, ("object", "text", "class")),
     ("sink.open_result_stream", SINK, ("store",), tuple(ANSWERS)),
     ("writer.write", SINK, ("store",), tuple(ANSWERS)),
     ("writer.close", SINK, ("store",), tuple(ANSWERS)),

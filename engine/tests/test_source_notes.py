@@ -129,14 +129,16 @@ def test_a_stream_need_not_tell_anything(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (result.document, result.source_notes) == (b'{"a":{"t":[{"x":1}]}}', {})
 
 
-@pytest.mark.parametrize("make", [RaisingStream, ChattingStream])
+@pytest.mark.parametrize(
+    ("make", "reason"), [(RaisingStream, None), (ChattingStream, "malformed_notes")]
+)
 def test_a_stream_that_tells_nonsense_fails_the_run(
-    make: Callable[[], OwnStream], monkeypatch: pytest.MonkeyPatch
+    make: Callable[[], OwnStream], reason: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = own_host(make, monkeypatch)
     with refuses(ErrorCategory.INTERNAL, "extraction step failed unexpectedly") as caught:
         execute(host)
-    assert (caught.value.source, caught.value.reason) == ("a", "malformed_notes")
+    assert (caught.value.source, caught.value.reason) == ("a", reason)
 
 
 def test_notes_that_would_have_to_be_waited_for_are_none(monkeypatch: pytest.MonkeyPatch) -> None:

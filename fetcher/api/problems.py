@@ -232,7 +232,7 @@ def _of_engine(error: EngineError, operation: str | None) -> Problem:
     )
 
 
-_CONNECT_STAGES = (Stage.DNS, Stage.TCP, Stage.TLS, Stage.AUTH)
+_CONNECT_STAGES = (Stage.DNS, Stage.TCP, Stage.TLS, Stage.AUTH, Stage.SESSION)
 _INTERNAL = ENGINE_CATEGORIES[ErrorCategory.INTERNAL]
 
 

@@ -14,7 +14,7 @@ import trio
 
 from fetcher.datasources.engines import RequestEngines
 from fetcher.domain.connections import Connection, TlsSettings
-from fetcher_engine import EngineError
+from fetcher_engine import EngineError, ErrorCategory
 from tests.integration.datasources.faulty_sources import (
     KINDS,
     FaultySource,
@@ -88,6 +88,8 @@ async def failure_of(
         await document(engine, connection, {table: ["id", "s"]})
     assert caught.value.source == "src"
     assert caught.value.table in (table, None)
+    is_late = caught.value.reason == "timeout"
+    assert (caught.value.category is ErrorCategory.TIMEOUT) == is_late, "whatever the stage"
     return caught.value.stage, caught.value.reason
 
 

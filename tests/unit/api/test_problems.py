@@ -58,6 +58,11 @@ def test_test_of_a_connection_keeps_the_wire_s_status(category: ErrorCategory) -
     [
         (EngineError(ErrorCategory.CONNECT, "x"), "Database Connection Error"),
         (EngineError(ErrorCategory.TIMEOUT, "x", stage=Stage.TCP), "Database Connection Error"),
+        (EngineError(ErrorCategory.TIMEOUT, "x", stage=Stage.SESSION), "Database Connection Error"),
+        (
+            EngineError(ErrorCategory.UNAVAILABLE, "x", stage=Stage.AUTH),
+            "Database Connection Error",
+        ),
         (EngineError(ErrorCategory.TIMEOUT, "x", stage=Stage.SCHEMA), "Schema Retrieval Error"),
         (EngineError(ErrorCategory.UNAVAILABLE, "x"), "Schema Retrieval Error"),
     ],
