@@ -13,16 +13,21 @@ def tenant_prefix(tenant_id: str) -> str:
     return f"tenant:{tenant_id}:"
 
 
-def limiter_key(key: str) -> str:
+def limiter_key(key: str) -> bytes:
     """For a limiter's key, ``<id>`` or ``tenant:<tenantID>:<id>``; raise ValueError."""
     word, _, rest = key.partition(":")
     if word != "tenant":
-        return f"{LIMITER}{key}"
+        return _encoded(f"{LIMITER}{key}")
     tenant_id, _, name = rest.partition(":")
-    return f"{tenant_prefix(tenant_id)}{LIMITER}{name}"
+    return _encoded(f"{tenant_prefix(tenant_id)}{LIMITER}{name}")
 
 
-def schema_key(tenant_id: str, config_name: str, *, single_tenant: str | None) -> str:
+def schema_key(tenant_id: str, config_name: str, *, single_tenant: str | None) -> bytes:
     """``single_tenant`` is the id that stands for there being no tenants; raise ValueError."""
     prefix = "" if tenant_id == single_tenant else tenant_prefix(tenant_id)
-    return f"{prefix}{SCHEMA}{config_name}"
+    return _encoded(f"{prefix}{SCHEMA}{config_name}")
+
+
+def _encoded(name: str) -> bytes:
+    # what UTF-8 cannot say must not look like a Redis that cannot be reached
+    return name.encode(errors="surrogatepass")

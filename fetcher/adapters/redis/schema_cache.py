@@ -2,6 +2,7 @@
 
 from typing import Final
 
+import trio
 from redis.asyncio import Redis
 
 from fetcher.adapters.memory.schema_cache import MemorySchemaCache
@@ -20,6 +21,9 @@ MAX_FINGERPRINTS: Final = 16
 """Of one connection: requests for other tables have other ones. One more drops them all."""
 FALLBACK_SECONDS: Final = 30.0
 """The longest life of an entry that was written to memory while Redis was away."""
+
+_PARSERS: Final = trio.CapacityLimiter(2)
+"""A large schema takes some 30 ms, in which the loop goes on."""
 
 # A connection's key is a hash: fingerprint -> "<end, ms of the server's clock> <JSON>".
 # Whatever else lies there goes.
@@ -86,30 +90,31 @@ class RedisSchemaCache:
         tenant's id that no key can have."""
         key = self._key(tenant, config_name)
 
-        async def get(client: Redis) -> SchemaSnapshot | None:
+        async def get(client: Redis) -> object:
             script = client.register_script(_GET)
-            data: object = await script(keys=[key], args=[fingerprint, MAX_BYTES])
-            if data is None:
-                return None
-            try:
-                return _schema_of(data, config_name)
-            except NotASchema:
-                await client.hdel(key, fingerprint)
-            return None
+            return await script(keys=[key], args=[fingerprint, MAX_BYTES])
+
+        async def forget(client: Redis) -> None:
+            await client.hdel(key, fingerprint)
 
         try:
-            found = await self._server.run(get)
+            data = await self._server.run(get)
+            self._memory = None
+            if data is None:
+                return None
+            found = await trio.to_thread.run_sync(_schema_of, data, config_name, limiter=_PARSERS)
+            if found is None:
+                await self._server.run(forget)
+            return found
         except PortUnavailable:
             if self._memory is None:
                 return None
             return await self._memory.get_schema(tenant, config_name, fingerprint)
-        self._memory = None
-        return found
 
     async def put_schema(
         self, tenant: TenantContext, snapshot: SchemaSnapshot, fingerprint: str
     ) -> None:
-        """A schema of more than 2 MiB as JSON is not kept."""
+        """A schema of more than 1 MiB as JSON is not kept."""
         key = self._key(tenant, snapshot.config_name)
         data = schema_to_json(snapshot)
         if data is None:
@@ -142,14 +147,15 @@ class RedisSchemaCache:
             return
         self._memory = None
 
-    def _key(self, tenant: TenantContext, config_name: str) -> str:
+    def _key(self, tenant: TenantContext, config_name: str) -> bytes:
         return schema_key(tenant.tenant_id, config_name, single_tenant=self._single_tenant)
 
 
-def _schema_of(data: object, config_name: str) -> SchemaSnapshot:
+def _schema_of(data: object, config_name: str) -> SchemaSnapshot | None:
     if not isinstance(data, bytes):
-        raise NotASchema
-    snapshot = schema_from_json(data)
-    if snapshot.config_name != config_name:
-        raise NotASchema
-    return snapshot
+        return None
+    try:
+        snapshot = schema_from_json(data)
+    except NotASchema:
+        return None
+    return snapshot if snapshot.config_name == config_name else None

@@ -133,6 +133,41 @@ async def test_a_redis_that_never_answers_costs_half_a_second_once() -> None:
         assert probed.latency_ms < 1000
 
 
+async def test_one_that_never_ends_the_tls_handshake_does_not_either() -> None:
+    async with deaf_server() as (address, _):
+        started = trio.current_time()
+        async with opened_redis(replace(address, tls=True)) as server:
+            assert await RedisTestLimiter(server).take("c1") == 0
+            assert server.is_away
+            assert trio.current_time() - started < 1.5
+        assert trio.current_time() - started < 3
+
+
+async def test_no_connection_is_lost_with_callers_that_are_cancelled(tmp_path: Path) -> None:
+    with own_redis(tmp_path) as redis:
+        async with opened_redis(redis.address) as server:
+            limiter = RedisTestLimiter(server)
+            taken_by: list[str] = []
+
+            async def take(key: str, patience_seconds: float) -> None:
+                with trio.move_on_after(patience_seconds):
+                    await limiter.take(key)
+                    taken_by.append(key)
+
+            for _ in range(4):
+                async with trio.open_nursery() as nursery:
+                    for number in range(40):
+                        nursery.start_soon(take, f"given up {number}", number * 0.0002)
+            taken_by.clear()
+            async with trio.open_nursery() as nursery:
+                for number in range(40):
+                    nursery.start_soon(take, f"c{number}", 10)
+            assert len(taken_by) == 40
+            assert not server.is_away
+            clients = redis.client.info("clients")
+            assert clients["connected_clients"] <= 11
+
+
 @asynccontextmanager
 async def saying(answer: bytes) -> AsyncIterator[RedisAddress]:
     """A server that says the same to whatever it hears."""

@@ -20,6 +20,7 @@ OUTSIDE = {
     "RABBITMQ_JOB_EVENTS_EXCHANGE": "events",
     "STREAMING_ENABLED": "true",
     "STREAMING_CLOUDEVENTS_SOURCE": "//here",
+    "REDIS_HOST": "Redis.acme.test:6380",
     "OBJECT_STORAGE_BUCKET": "results",
     "OBJECT_STORAGE_ENDPOINT": "https://S3.acme.test:9000",
     "APP_ENC_KEY": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
@@ -49,6 +50,7 @@ async def test_our_own_hosts_are_no_sources() -> None:
         "mongo1.acme.test",
         "2a00::7",
         "rabbit.acme.test",
+        "redis.acme.test",
         "s3.acme.test",
     }
     guard = await host_guard(settings)

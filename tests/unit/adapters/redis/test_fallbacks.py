@@ -9,7 +9,20 @@ from fetcher.adapters.redis.keys import limiter_key, schema_key
 from fetcher.adapters.redis.limiter import RedisTestLimiter
 from fetcher.adapters.redis.schema_cache import RedisSchemaCache
 from fetcher.adapters.redis.server import RedisServer
-from fetcher_engine import SchemaSnapshot, TableSnapshot, TenantContext
+from fetcher_engine import (
+    ConnectionDescriptor,
+    Engine,
+    SchemaSnapshot,
+    SchemaValidationRequest,
+    TableSnapshot,
+    TenantContext,
+)
+from fetcher_engine.memory import (
+    MemoryConnectionStore,
+    MemoryConnectorFactory,
+    MemoryRegistry,
+    MemorySource,
+)
 from tests.unit.adapters.redis.fake_redis import FakeRedis, a_server
 
 TENANT = TenantContext("default")
@@ -117,6 +130,27 @@ async def test_nothing_is_written_to_memory_while_redis_answers(autojump_clock: 
         assert await found(cache) is None
 
 
+async def test_an_engine_whose_cache_fails_says_the_same(autojump_clock: MockClock) -> None:
+    """Spec rest-api 17.4, "cache read or write fails"."""
+    client = FakeRedis()
+    client.answer = ConnectionError()
+    source = MemorySource.of_rows({"orders": [{"id": 1}]})
+    registry, store = MemoryRegistry(), MemoryConnectionStore()
+    registry.register("MEMORY", MemoryConnectorFactory(source))
+    store.put(TENANT, ConnectionDescriptor(config_name="sales_db", type="MEMORY", host="h"))
+    asked = SchemaValidationRequest.of({"sales_db": {"orders": ["id", "totl"]}})
+    async with a_server(client) as server:
+        cached = Engine(
+            connector_registry=registry, connection_store=store, schema_cache=a_cache(server)
+        )
+        plain = Engine(connector_registry=registry, connection_store=store)
+        report = await cached.validate_schema(TENANT, asked)
+        assert [(each.table, each.field) for each in report.failures] == [("orders", "totl")]
+        assert report == await plain.validate_schema(TENANT, asked)
+        assert await cached.validate_schema(TENANT, asked) == report
+        assert server.is_away
+
+
 @pytest.mark.parametrize(
     ("key", "name"),
     [
@@ -128,13 +162,14 @@ async def test_nothing_is_written_to_memory_while_redis_answers(autojump_clock: 
     ],
 )
 def test_names_of_buckets(key: str, name: str) -> None:
-    assert limiter_key(key) == name
+    assert limiter_key(key) == name.encode()
 
 
 def test_names_of_schemas() -> None:
-    assert schema_key("default", "db", single_tenant="default") == "fetcher:schema:db"
-    assert schema_key("default", "db", single_tenant=None) == "tenant:default:fetcher:schema:db"
-    assert schema_key("t1", "db", single_tenant="default") == "tenant:t1:fetcher:schema:db"
+    assert schema_key("default", "db", single_tenant="default") == b"fetcher:schema:db"
+    assert schema_key("default", "db", single_tenant=None) == b"tenant:default:fetcher:schema:db"
+    assert schema_key("t1", "db", single_tenant="default") == b"tenant:t1:fetcher:schema:db"
+    assert schema_key("default", "\ud800", single_tenant="default").startswith(b"fetcher:schema:")
 
 
 @pytest.mark.parametrize("tenant_id", ["", "a:b", ":"])
