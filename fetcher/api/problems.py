@@ -17,6 +17,7 @@ from fetcher.domain.errors import (
     FetcherError,
     ForbiddenHost,
     ObjectNotFound,
+    OperationRefused,
     PortError,
     PortUnavailable,
     Unroutable,
@@ -154,6 +155,7 @@ FRAMEWORK_CODES: Mapping[int, str] = MappingProxyType(
 )
 
 _PORT_ERRORS: tuple[tuple[type[PortError], tuple[str, str, str]], ...] = (
+    (OperationRefused, ("FET-0002", "Internal Server Error", "an internal error occurred")),
     (PortUnavailable, ("FET-0003", "Service Unavailable", "a part of the service is away")),
     (Unroutable, ("FET-0003", "Service Unavailable", "a part of the service is away")),
     (DuplicateConfigName, ("FET-1002", "Conflict", "the config name is already used")),

@@ -23,6 +23,16 @@ class PortUnavailable(PortError):
     code = "unavailable"
 
 
+class OperationRefused(PortUnavailable):
+    """The other side is there and said no: rights, or a state that a person must mend.
+
+    Whoever works in the background waits as for any PortUnavailable; a caller is told of an error
+    rather than to come back soon.
+    """
+
+    code = "refused"
+
+
 class DeliveryLost(PortUnavailable):
     """The consumer that a delivery came by is gone: it cannot be settled, and comes again."""
 

@@ -12,7 +12,7 @@ from pymongo.errors import (
 )
 
 from fetcher.bridge import CancelledInside, run_asyncio
-from fetcher.domain.errors import PortError, PortUnavailable
+from fetcher.domain.errors import OperationRefused, PortError, PortUnavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,6 +31,15 @@ DRIVER_FAILURES: Final = (
 
 _TOO_LARGE: Final = (10334, 17420)
 """BSONObjectTooLarge, as of an insert and of an update that makes a document grow."""
+
+_PASSING: Final = frozenset(
+    {
+        *(6, 7, 50, 89, 91),  # HostUnreachable, HostNotFound, MaxTimeMSExpired, NetworkTimeout,
+        # ShutdownInProgress: spec rest-api 6.3. Then what a change of the primary shows as, and
+        # a majority that did not answer in time:
+        *(64, 134, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436),
+    }
+)
 
 
 class NeverSent(PortUnavailable):
@@ -70,11 +79,19 @@ def translate(error: BaseException) -> PortError:
             return NotStorable("the record cannot be stored")
         case ServerSelectionTimeoutError():
             return NeverSent("no record store server was found in time")
-        case OperationFailure(code=code) if code in _TOO_LARGE:
-            return NotStorable("the record cannot be stored")
         case OperationFailure(code=code):
-            return PortUnavailable(f"the record store refused the operation: code {code}")
+            return _of_code(code)
+        case BSONError():
+            return OperationRefused("the record store's answer cannot be read")
         case trio.TooSlowError():
             return PortUnavailable("the record store did not answer in time: timeout")
         case _:
             return PortUnavailable(f"the record store did not answer: {type(error).__name__}")
+
+
+def _of_code(code: int | None) -> PortError:
+    if code in _TOO_LARGE:
+        return NotStorable("the record cannot be stored")
+    if code in _PASSING:
+        return PortUnavailable(f"the record store cannot serve the operation: code {code}")
+    return OperationRefused(f"the record store refused the operation: code {code}")
