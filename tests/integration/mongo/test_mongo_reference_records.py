@@ -4,19 +4,16 @@ Built from the record tables of spec rest-api 12.2 and 12.3: doubles for all num
 for unused operators, absent or null where the tables say so.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, timedelta
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 import pytest
-from bson import Binary, Regex
+from bson import Binary
 from pymongo.database import Database
 
 from fetcher.adapters.mongo import MongoRecords
 from fetcher.domain.connections import Connection, ConnectionQuery, SourceType, TlsSettings
-from fetcher.domain.errors import PortError, RecordCorrupt
-from fetcher.domain.ids import ConnectionId, JobId
 from fetcher.domain.jobs import (
     CancelAnswer,
     Claimed,
@@ -28,74 +25,22 @@ from fetcher.domain.jobs import (
     JobStatus,
     ResultFacts,
 )
-from tests.integration.mongo.builders import a_job, an_event, failed
+from tests.integration.mongo.builders import an_event, failed
+from tests.integration.mongo.reference import (
+    CONNECTION_ID,
+    CREATED,
+    ENDED,
+    JOB_ID,
+    reference_connection,
+    reference_job,
+    stored_job,
+)
 
 Raw = Database[dict[str, Any]]
 
 pytestmark = pytest.mark.integration
 
-JOB_ID = JobId(UUID("0195a0b1-7c2d-7e3f-8a4b-5c6d7e8f9a0b"))
-CONNECTION_ID = ConnectionId(UUID("0195a0b1-0000-7e3f-8a4b-5c6d7e8f9a0b"))
-CREATED = datetime(2026, 3, 14, 9, 26, 53, 500_000, tzinfo=UTC)
-ENDED = datetime(2026, 3, 14, 9, 26, 54, 312_000, tzinfo=UTC)
 LONG_AGO = timedelta(days=1)
-
-
-def condition(**used: list[Any]) -> dict[str, Any]:
-    names = [
-        *("equals", "greaterthan", "greaterorequal", "lessthan", "lessorequal"),
-        *("between", "in", "notin", "notequals", "like"),
-    ]
-    return dict.fromkeys(names) | used
-
-
-def reference_job(**changes: Any) -> dict[str, Any]:
-    return {
-        "_id": Binary(JOB_ID.bytes, 0),
-        "metadata": {"source": "acme-reports", "batch": 7.0, "share": 0.25, "tags": ["a", None]},
-        "mapped_fields": {"sales_db": {"public.orders": ["id", "total"]}},
-        "filters": {
-            "sales_db": {
-                "public.orders": {
-                    "total": condition(greaterorequal=[10.5], notin=[1.0, 9007199254740992.0]),
-                    "state": condition(**{"in": ["paid", "sent"]}, like=[]),
-                }
-            }
-        },
-        "status": "pending",
-        "dedup_active": True,
-        "request_hash": "79dcd116bf0a2a59b828e759968cc080184d850885d486078e1fbdceaba9e0bf",
-        "created_at": CREATED,
-        "completed_at": None,
-    } | changes
-
-
-def reference_connection(**changes: Any) -> dict[str, Any]:
-    return {
-        "_id": Binary(CONNECTION_ID.bytes, 0),
-        "product_name": "acme-reports",
-        "config_name": "sales_db",
-        "type": "POSTGRESQL",
-        "host": "pg1.acme.test",
-        "port": 5432,
-        "database_name": "sales",
-        "schema": None,
-        "username": "reader",
-        "password_encrypted": "c2VhbGVk",
-        "encryption_key_version": "1",
-        "ssl": None,
-        "metadata": None,
-        "created_at": CREATED,
-        "updated_at": ENDED,
-        "deleted_at": None,
-    } | changes
-
-
-async def stored_job(records: MongoRecords, raw: Raw, **changes: Any) -> Job:
-    raw["job"].insert_one(reference_job(**changes))
-    job = await records.jobs.get(JOB_ID)
-    assert job is not None
-    return job
 
 
 async def test_a_pending_job_reads_as_one_that_was_dispatched_when_created(
@@ -406,117 +351,3 @@ async def test_a_deleted_connection_is_invisible_and_frees_its_name(
     assert await records.connections.get(CONNECTION_ID) is None
     assert await records.connections.find_by_config_names(["sales_db"]) == []
     assert (await records.connections.list_page(ConnectionQuery())).total == 0
-
-
-# --- what cannot be read ----------------------------------------------------------------------
-
-SECRET = "s3cr3t-canary"
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"status": SECRET}, "job record: status"),
-        ({"created_at": SECRET}, "job record: created_at"),
-        ({"created_at": None}, "job record: created_at"),
-        ({"request_hash": 7}, "job record: request_hash"),
-        ({"metadata": SECRET}, "job record: metadata"),
-        ({"metadata": {"x": Regex(SECRET)}}, "job record: metadata: holds what is no JSON value"),
-        ({"metadata": {"x": float("nan")}}, "job record: metadata: holds what is no JSON value"),
-        ({"metadata": {"x": b"1"}}, "job record: metadata: holds what is no JSON value"),
-        (
-            {"metadata": {"x": Binary(SECRET.encode(), 0x80)}},
-            "job record: metadata: holds what is no JSON value",
-        ),
-        ({"mapped_fields": {SECRET: 1}}, f"job record: mapped_fields: {SECRET}"),
-        ({"mapped_fields": {"a": {"t": [1]}}}, "job record: mapped_fields: field names"),
-        (
-            {"filters": {"a": {"t": {"f": {SECRET: [1]}}}}},
-            "job record: filters: unknown operator",
-        ),
-        ({"filters": {"a": {"t": {"f": {"equals": 1}}}}}, "job record: filters: equals"),
-        ({"attempt": "1"}, "job record: attempt"),
-        ({"attempt": True}, "job record: attempt"),
-        ({"attempts": [SECRET]}, "job record: attempts"),
-        ({"lease_token": SECRET}, "job record: lease_token"),
-        ({"options": {"limits": {"x": SECRET}}}, "job record: options: limits"),
-        (
-            {"failure": SECRET, "status": "failed", "metadata": {"error": "x"}},
-            "job record: failure",
-        ),
-    ],
-)
-async def test_a_corrupt_job_names_the_field_and_no_value(
-    records: MongoRecords, raw: Raw, changes: dict[str, Any], named: str
-) -> None:
-    raw["job"].insert_one(reference_job(**changes))
-    with pytest.raises(RecordCorrupt) as caught:
-        await records.jobs.get(JOB_ID)
-    assert str(caught.value) == named
-    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        ({"type": "REDIS"}, "connection record: type"),
-        ({"port": "5432"}, "connection record: port"),
-        ({"ssl": SECRET}, "connection record: ssl"),
-        ({"ssl": {"key": 1}}, "connection record: ssl: key"),
-        ({"password_encrypted": b"x"}, "connection record: password_encrypted"),
-    ],
-)
-async def test_a_corrupt_connection_names_the_field_and_no_value(
-    records: MongoRecords, raw: Raw, changes: dict[str, Any], named: str
-) -> None:
-    raw["connection"].insert_one(reference_connection(**changes))
-    with pytest.raises(RecordCorrupt) as caught:
-        await records.connections.get(CONNECTION_ID)
-    assert str(caught.value) == named
-    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
-
-
-async def test_a_corrupt_record_does_not_stop_a_sweep(records: MongoRecords, raw: Raw) -> None:
-    foreign = {"_id": "no uuid", "status": "processing", "lease_until": CREATED}
-    raw["job"].insert_one(reference_job(**foreign, request_hash="other"))
-    await stored_job(records, raw, status="processing", lease_until=ENDED)
-    assert [job.id for job in await records.expired.find_expired(limit=5)] == [JOB_ID]
-
-    raw["job"].update_many({}, {"$set": {"status": "pending", "dispatched_at": None}})
-    claims = await records.dispatch.claim_due(limit=5, lease_seconds=15)
-    assert [claim.job.id for claim in claims] == [JOB_ID]
-
-
-async def test_a_corrupt_record_does_not_stop_the_order_of_ends(
-    records: MongoRecords, raw: Raw
-) -> None:
-    last_id = JobId(UUID(int=JOB_ID.int + 1))
-    end = {"status": "failed", "dedup_active": False, "completed_at": ENDED}
-    corrupt = {"_id": Binary(last_id.bytes, 0), "mapped_fields": 5}
-    raw["job"].insert_one(reference_job(**end, **corrupt))
-    await stored_job(records, raw, **end)
-    assert [job.id for job in await records.jobs.list_ended(after=None, limit=5)] == [JOB_ID]
-    assert await records.jobs.latest_ended() == EndedCursor(completed_at=ENDED, job_id=last_id)
-    with pytest.raises(RecordCorrupt):
-        await records.jobs.get(last_id)
-
-
-def nested(levels: int) -> dict[str, Any]:
-    value: dict[str, Any] = {}
-    for _ in range(levels):
-        value = {"x": value}
-    return value
-
-
-@pytest.mark.parametrize(
-    "metadata",
-    [{"a\0b": 1}, {"x": "\ud800"}, {"x": "y" * (16 * 1024 * 1024)}, nested(2000)],
-    ids=["nul", "surrogate", "size", "depth"],
-)
-async def test_what_bson_cannot_hold_is_refused_without_its_text(
-    records: MongoRecords, metadata: dict[str, Any]
-) -> None:
-    with pytest.raises(PortError, match=r"^the record cannot be stored$") as caught:
-        await records.jobs.insert(a_job(metadata=metadata))
-    assert caught.value.code == "record_not_storable"
-    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
