@@ -73,6 +73,8 @@ def test_one_token_from_a_file_lets_in_who_has_it(tmp_path: Path) -> None:
     file.write_text(f"{ACCESS_TOKEN}\n")
     with embedded(tmp_path, FETCHER_ACCESS_TOKEN_FILE=str(file)) as (process, api):
         assert called(api.port, "GET", CONNECTIONS) == (401, b"Missing Token")
+        large = bytes(3 * 1024 * 1024)
+        assert called(api.port, "POST", CONNECTIONS, body=large) == (401, b"Missing Token")
         wrong = {"Authorization": f"Bearer {ACCESS_TOKEN}x"}
         assert called(api.port, "GET", CONNECTIONS, wrong) == (401, b"Unauthorized")
         right = {"Authorization": f"Bearer {ACCESS_TOKEN}"}

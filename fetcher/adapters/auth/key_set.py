@@ -37,13 +37,15 @@ class KeySet:
         self._keys: Sequence[VerifyingKey] | None = None
         self._read_at = -math.inf
         self._tried_at = -math.inf
+        self._is_behind = True
+        """The last look failed: there may be keys that are not known here."""
         self._reading = trio.Lock()
 
     async def verifies(self, token: AccessToken) -> bool:
         """Signature, ``exp`` and ``nbf``, with a leeway of a minute.
 
         Neither issuer nor audience is judged: that is the authorization service's. Raise
-        PortUnavailable while no key could ever be read.
+        PortUnavailable for a token of a key that is unknown because the keys could not be read.
         """
         kid = token.header.get("kid")
         if "crit" in token.header or not isinstance(kid, str | None) or not self._is_timely(token):
@@ -65,9 +67,12 @@ class KeySet:
             async with self._reading:
                 if self._should_read(kid):
                     await self._read()
-        if self._keys is None:
+        if self._keys is None or (self._is_behind and not self._knows(kid)):
             raise PortUnavailable("no keys to verify tokens with")
         return self._keys
+
+    def _knows(self, kid: str | None) -> bool:
+        return kid is None or any(key.kid == kid for key in self._keys or ())
 
     def _should_read(self, kid: str | None) -> bool:
         now = trio.current_time()
@@ -77,17 +82,17 @@ class KeySet:
             return False
         if now - self._read_at >= KEEP_SECONDS:
             return True
-        return kid is not None and all(key.kid != kid for key in self._keys)
+        return not self._knows(kid)
 
     async def _read(self) -> None:
         """Keys that are known stay in use where no others can be read."""
-        self._tried_at = trio.current_time()
+        self._tried_at, self._is_behind = trio.current_time(), True
         problem = ""
         try:
             answer = await self._http.call("GET", self._url, deadline_seconds=FETCH_SECONDS)
             if answer.status == 200:
                 self._keys = read_keys(answer.body)
-                self._read_at = trio.current_time()
+                self._read_at, self._is_behind = trio.current_time(), False
             else:
                 problem = f"it answers {answer.status}"
         except PortUnavailable as failure:

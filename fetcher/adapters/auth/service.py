@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 import structlog
+import trio
 
 from fetcher.adapters.auth.answers import AnswerUnreadable, verdict_of
 from fetcher.adapters.auth.http import HttpClient, open_http
@@ -38,20 +39,11 @@ class AuthService:
     async def judge(
         self, token: str | None, permission: Permission, *, trace: Mapping[str, str]
     ) -> Verdict:
-        """The service verifies the token; with a key set we do as well, before it is asked."""
-        if token is None:
-            return Refused(Refusal.MISSING_TOKEN)
-        try:
-            read = read_token(token)
-        except TokenMalformed:
-            return _UNAUTHORIZED
-        subject = subject_of(read.claims)
-        if subject is None:
-            return _UNAUTHORIZED
-        if self._keys is not None and not await self._keys.verifies(read):
-            return _UNAUTHORIZED
-        question = {"sub": subject, "resource": permission.resource, "action": permission.action}
-        return await self._ask(token, dumps(question).encode(), trace)
+        """The service verifies the token; with a key set we do as well, before it is asked. Both
+        together have the deadline."""
+        with trio.move_on_after(self._deadline_seconds):
+            return await self._judge(token, permission, trace)
+        raise PortUnavailable("no answer in time")
 
     async def check_health(self) -> None:
         """One call at the start; what it finds is only logged."""
@@ -67,6 +59,23 @@ class AuthService:
                 problem = f"it answers {answer.status}, not {HEALTHY.decode()!r}"
         if problem:
             log.warning("auth_service_not_healthy", why=problem, env_var="PLUGIN_AUTH_ADDRESS")
+
+    async def _judge(
+        self, token: str | None, permission: Permission, trace: Mapping[str, str]
+    ) -> Verdict:
+        if token is None:
+            return Refused(Refusal.MISSING_TOKEN)
+        try:
+            read = read_token(token)
+        except TokenMalformed:
+            return _UNAUTHORIZED
+        subject = subject_of(read.claims)
+        if subject is None:
+            return _UNAUTHORIZED
+        if self._keys is not None and not await self._keys.verifies(read):
+            return _UNAUTHORIZED
+        question = {"sub": subject, "resource": permission.resource, "action": permission.action}
+        return await self._ask(token, dumps(question).encode(), trace)
 
     async def _ask(self, token: str, question: bytes, trace: Mapping[str, str]) -> Verdict:
         answer = await self._http.call(

@@ -245,6 +245,18 @@ async def test_signature_is_verified_here_too_where_keys_are_published(
     assert len(service.requests()) == 1
 
 
+async def test_keys_and_question_have_one_deadline_together(
+    service: AuthDouble, room: None
+) -> None:
+    service.answers(SILENT, path="/keys")
+    service.answers(AUTHORIZED)
+    began = trio.current_time()
+    with pytest.raises(PortUnavailable, match="no answer in time"):
+        await asked(service.address, jwks_url=f"{service.address}/keys", deadline_seconds=0.5)
+    assert trio.current_time() - began < 5
+    assert service.requests() == []
+
+
 async def test_nothing_of_the_token_is_logged(service: AuthDouble, room: None) -> None:
     echo = {"status": 200, "body": json.dumps({"authorized": USER})}
     script: Sequence[Any] = (AUTHORIZED, echo, CUT, SILENT)

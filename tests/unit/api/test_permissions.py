@@ -1,10 +1,19 @@
 """What each operation asks of a caller: rest-api 1.1, and the decisions for the new operations."""
 
+from collections.abc import Mapping
+
 import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from quart import Response
 
 from fetcher.api.application import manager_routes
+from fetcher.api.asgi import ROUTE, noted
+from fetcher.api.authorization import Authorization
 from fetcher.api.routing import Route, Success
+from fetcher.domain.access import Permission, Refusal, Refused, Verdict
+from tests.unit.api.asgi_client import a_scope, answer_of
 from tests.unit.api.harness import CONNECTIONS, JOBS, an_api
 
 NEW = f"{JOBS}/{{id}}"
@@ -74,6 +83,54 @@ def test_product_route_without_a_permission_is_refused(
             resource=resource,
             action=action,
         )
+
+
+class _Asked:
+    """Counts who asks, and lets nobody in."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def judge(
+        self, token: str | None, permission: Permission, *, trace: Mapping[str, str]
+    ) -> Verdict:
+        self.count += 1
+        return Refused(Refusal.FORBIDDEN)
+
+
+BEFORE = st.sampled_from(["", "", "", "/", "//", "/.", "http://elsewhere.test", "http://", "*"])
+ROOTS = st.sampled_from([CONNECTIONS, JOBS, JOBS, "/v1", "/V1/fetcher", "/v1/%66etcher", "/health"])
+WITHIN = st.sampled_from(
+    ["", "/", "/x", "/events", "/unassigned", "/test", "/schema", "//", "/.", "/..", "%2f", ";a"]
+)
+METHODS = st.sampled_from(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "get", "X"])
+
+
+@settings(max_examples=80, deadline=None)
+@given(before=BEFORE, root=ROOTS, within=st.lists(WITHIN, max_size=3), method=METHODS)
+def test_whatever_reaches_a_product_route_is_judged_first(
+    before: str, root: str, within: list[str], method: str
+) -> None:
+    path = (before + root + "".join(within)).encode()
+
+    async def reached(asked: _Asked) -> tuple[str | None, int | None]:
+        scope = a_scope(method, path)
+        talk, _ = await answer_of(an_api(authorizer=asked).app, scope)
+        return noted(scope, ROUTE), talk.status
+
+    async def compare() -> None:
+        asked = _Asked()
+        judged = await reached(asked)
+        with pytest.MonkeyPatch.context() as patch:
+            # A blind gate: the application alone says what it would have run.
+            patch.setattr(Authorization, "_route_of", lambda *_: None)
+            run = await reached(_Asked())
+        is_product = run[0] is not None and run[0].startswith("/v1/")
+        assert judged[0] == run[0]
+        assert (judged[1], asked.count) == ((403, 1) if is_product else (run[1], 0))
+        assert not is_product or run[1] == 500
+
+    trio.run(compare)
 
 
 async def _nothing() -> Response:

@@ -196,6 +196,8 @@ async def test_keys_are_read_again_after_an_hour_and_kept_while_the_address_is_a
     await trio.sleep(1)
     assert await keys.verifies(read_token(ED.token({}, kid="d")))
     assert published.calls == 2
+    with pytest.raises(PortUnavailable):
+        await keys.verifies(read_token(ED.token({}, kid="made-meanwhile")))
     published.body = key_set(RSA.published("r"))
     await trio.sleep(30)
     assert not await keys.verifies(read_token(ED.token({}, kid="d")))
