@@ -123,7 +123,9 @@ def _row(
         fence = FENCE if _is_fenced(types[column.name]) else b""
         key = before + f"{encode_text(column.name)}:".encode() + fence
         place = identifier("t", column.name)
-        parts += [bytes_literal(key), renderer.json_text(place, types[column.name])]
+        of = types[column.name]
+        text = renderer.json_text(place, of, is_nullable=column.nullable)
+        parts += [bytes_literal(key), text]
         before = fence + b","
     text = f"CONCAT({', '.join(parts)}, {bytes_literal(before[:-1] + b'}')})"
     lengths = [f"LENGTH({identifier('t', column.name)})" for column in columns]

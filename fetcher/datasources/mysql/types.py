@@ -55,6 +55,8 @@ class ColumnType:
     is_native_json: bool = False
     is_padded: bool = False
     """Its text begins with zeros: ``zerofill``, and the year ``0000``."""
+    is_whole: bool = False
+    """Its moments have no fractions of a second."""
     lossy_charset: str = ""
     """Its charset, where that is one of :data:`LOSSY`."""
 
@@ -111,6 +113,9 @@ _KINDS: Final = {
 _PLAIN_CHARSETS: Final = frozenset({"utf8mb4", "utf8mb3", "utf8", "ascii"})
 
 
+_MOMENTS: Final = frozenset({Kind.DATETIME, Kind.TIMESTAMP})
+
+
 def column_type(
     *, data_type: str, declared: str, charset: str, collation: str, is_mariadb: bool
 ) -> ColumnType:
@@ -127,6 +132,7 @@ def column_type(
         is_sensitive=collation.endswith(("_bin", "_cs")),
         is_native_json=kind is Kind.JSON and not is_mariadb,
         is_padded="zerofill" in declared.lower() or data_type == "year",
+        is_whole=kind in _MOMENTS and "(" not in declared,
         lossy_charset=charset if kind is Kind.TEXT and charset in LOSSY else "",
     )
 
@@ -192,20 +198,28 @@ _SAFE_BIGINT: Final = (
     f"IF({{0}} BETWEEN -9007199254740992 AND 9007199254740992, CONCAT({{0}}), {_quoted('{0}')})"
 )
 
-_CALENDAR: Final = "(YEAR({0}) > 0 AND FROM_DAYS(TO_DAYS({0})) <=> DATE({0}))"
-"""What a calendar holds. Zero dates have no days, and 30 February is 2 March."""
+_CALENDAR: Final = (
+    "(DAY({0}) BETWEEN 1 AND 28 AND MONTH({0}) > 0 AND YEAR({0}) > 0"
+    " OR YEAR({0}) > 0 AND FROM_DAYS(TO_DAYS({0})) <=> DATE({0}))"
+)
+"""What a calendar holds. Zero dates have no days, and 30 February is 2 March.
+
+Every month has 28 days: only of the others need days be counted.
+"""
 
 _BASE64: Final = _quoted("TO_BASE64({0})")
 """With its line breaks: the reader of the rows takes them out."""
 
 
-def _moment(zone: str) -> str:
+def _moment(zone: str, *, is_whole: bool) -> str:
     """Without zeros at the end of its fraction; what is no date as it is."""
     # REPLACE would search, and TRIM look at every character from the first on
     text, fraction = "INSERT({0}, 11, 1, 'T')", "MICROSECOND({0})"
-    zeros = f"IF({fraction} = 0, LEFT({text}, 19), TRIM(TRAILING '0' FROM {text}))"
-    trimmed = f"IF({fraction} % 10 <> 0, {text}, {zeros})"
-    return f"IF({_CALENDAR}, CONCAT({_QUOTE}, {trimmed}, '{zone}', {_QUOTE}), {_quoted('{0}')})"
+    end = bytes_literal(f'{zone}"'.encode())
+    if not is_whole:
+        zeros = f"IF({fraction} = 0, LEFT({text}, 19), TRIM(TRAILING '0' FROM {text}))"
+        text = f"IF({fraction} % 10 <> 0, {text}, {zeros})"
+    return f"IF({_CALENDAR}, CONCAT({_QUOTE}, {text}, {end}), {_quoted('{0}')})"
 
 
 def _float() -> str:
@@ -235,7 +249,12 @@ class Renderer:
         natural = options.values == "natural"
         big = _SAFE_BIGINT if options.bigint == "string" else "{0}"
         exact = "{0}" if options.decimals == "number" else _quoted("{0}")
-        day = f"IF({_CALENDAR}, CONCAT({_QUOTE}, {{0}}, 'T00:00:00Z', {_QUOTE}), {_quoted('{0}')})"
+        zone, midnight = "" if natural else "Z", bytes_literal(b'T00:00:00Z"')
+        day = f"CONCAT({_QUOTE}, {{0}}, IF({_CALENDAR}, {midnight}, {_QUOTE}))"
+        self._whole_moments = {
+            Kind.DATETIME: _moment(zone, is_whole=True),
+            Kind.TIMESTAMP: _moment("Z", is_whole=True),
+        }
         self._by_kind: dict[Kind, str] = {
             Kind.INTEGER: "{0}",
             Kind.FLAG: "CAST({0} AS SIGNED)",
@@ -246,17 +265,18 @@ class Renderer:
             Kind.DOUBLE: "{0}",
             Kind.BYTES: _BASE64,
             Kind.DATE: _quoted("{0}") if natural else day,
-            Kind.DATETIME: _moment("" if natural else "Z"),
-            Kind.TIMESTAMP: _moment("Z"),
+            Kind.DATETIME: _moment(zone, is_whole=False),
+            Kind.TIMESTAMP: _moment("Z", is_whole=False),
             Kind.CLOCK: _quoted("{0}"),
             Kind.UUID: _quoted("{0}"),
             Kind.GEOMETRY: _BASE64,
             Kind.OTHER: _string("CONVERT(CONCAT({0}) USING utf8mb4)"),
         }
 
-    def json_text(self, column: str, of: ColumnType) -> str:
-        """The column as JSON text, ``null`` for NULL."""
-        return f"IF({column} IS NULL, {_NULL}, {self._value(column, of)})"
+    def json_text(self, column: str, of: ColumnType, *, is_nullable: bool) -> str:
+        """The column as JSON text, ``null`` for NULL; NULL for one that must not hold any."""
+        value = self._value(column, of)
+        return f"IF({column} IS NULL, {_NULL}, {value})" if is_nullable else value
 
     def _value(self, column: str, of: ColumnType) -> str:
         if of.lossy_charset:
@@ -271,8 +291,9 @@ class Renderer:
             if of.is_native_json:
                 return f"CAST(CONVERT({column} USING utf8mb4) AS BINARY)"
             # the check can be switched off when rows are written: what is no JSON is a text
-            return f"IFNULL(JSON_COMPACT({column}), {_string(text)})"
+            return f"IF(JSON_VALID({column}), {column}, {_string(text)})"
         if of.is_padded:
             # as a number it has no zeros before it; a float would be widened
             column = f"({column} + 0)" if of.kind is not Kind.FLOAT else f"ABS({column})"
-        return self._by_kind[of.kind].replace("{0}", column)
+        shapes = self._whole_moments if of.is_whole else self._by_kind
+        return shapes[of.kind].replace("{0}", column)

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 
 import pytest
 
@@ -24,6 +25,9 @@ SEEDS = (
 )
 ALPHABET = '0123456789.-+eE"\\/bfnrtux{}[]:, \t\n\x01\x7ftrufalsnyNI\x0c\xa0é'
 DOCUMENTS = 6000
+CONTROL_IN_NAME = re.compile(rb'"[\x00-\x1f]')
+"""The one thing that is taken for JSON by the check of a column alone: it comes as a text."""
+BLANKS = ("", " ", "\t", "\n \r\n")
 
 
 def changed(chance: random.Random) -> str:
@@ -45,6 +49,49 @@ def is_strict(data: bytes) -> bool:
     except ValueError:
         return False
     return True
+
+
+def exact(data: bytes) -> object:
+    return json.loads(data, parse_int=str, parse_float=str)
+
+
+async def test_whatever_it_takes_as_stored_parses_strictly_or_is_refused(
+    mariadb: SqlAddress,
+) -> None:
+    """With its blanks and line breaks, as a column of its type holds it."""
+    chance = random.Random(20311130)  # noqa: S311 - the same documents at every run
+    documents = sorted(
+        {changed(chance) for _ in range(DOCUMENTS)}
+        | {f"{before}{seed}{after}" for seed in SEEDS for before in BLANKS for after in BLANKS}
+        | {seed.replace(",", f"{blank},{blank}") for seed in SEEDS[:2] for blank in BLANKS}
+        | {*BLANKS, '"a\tb"', '"a\nb"', '{"a\r":1}', '{"\nb": 1}'}
+    )
+    taken: list[bytes] = []
+    for start in range(0, len(documents), 1000):
+        some = documents[start : start + 1000]
+        asked = ", ".join(f"JSON_VALID(_utf8mb4 X'{each.encode().hex()}')" for each in some)
+        (row,) = rows_in(mariadb, f"SELECT {asked}")
+        taken += [each.encode() for each, valid in zip(some, row, strict=True) if valid]
+    query = TableQuery(name="t", fields=("j",), statement="", filtered=(), unchecked_json=("j",))
+    texts = RowTexts(query, max_cell_bytes=1000)
+    mistakes = []
+    refused = 0
+    for cell in taken:
+        try:
+            data = texts.joined([b'{"j":' + FENCE + cell + FENCE + b"}"])
+        except SourceFailure as failure:
+            refused += 1
+            if failure.reason != "invalid_json" or is_strict(cell):
+                mistakes.append(cell)
+        else:
+            wanted = exact(cell) if is_strict(cell) else cell.decode()
+            if not is_strict(data) or exact(data) != {"j": wanted} or b"\n" in data:
+                mistakes.append(cell)
+            if not is_strict(cell) and not CONTROL_IN_NAME.search(cell):
+                mistakes.append(cell)
+    assert mistakes == []
+    assert refused > 30
+    assert len(taken) - refused > 300
 
 
 async def test_whatever_it_takes_parses_strictly_or_is_refused(mariadb: SqlAddress) -> None:

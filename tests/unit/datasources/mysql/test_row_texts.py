@@ -75,10 +75,24 @@ def test_json_is_let_through_untouched(cell: bytes) -> None:
     assert made_by.joined(rows) == b'{"a":1,"j":{}},{"a":1,"j":' + cell + b"}"
 
 
+@pytest.mark.parametrize("large", [b"", b"1e400,"])
+def test_json_comes_on_one_line_and_keeps_its_blanks(large: bytes) -> None:
+    row = (
+        b'{"a":"x\ty","j":\xff{"a b":\t[' + large + b'1.10,\r\n -2 , "c d" ] }\n\xff,"b":"AA\nBB"}'
+    )
+    assert texts(checked=("j",)).joined([row]) == (
+        b'{"a":"x\\ty","j":{"a b": [' + large + b'1.10,   -2 , "c d" ] } ,"b":"AABB"}'
+    )
+
+
 @pytest.mark.parametrize(
     "cell",
     [
         b"1.",
+        b" ",
+        b"[1 .5]",
+        b'"a \\x"',
+        b'[ 1. , "b" ]',
         b"[1.,2]",
         b"1.e3",
         b"[0,-,1]",
