@@ -3,9 +3,11 @@
 One record a line on standard error: JSON in production-like environments, a console text elsewhere.
 """
 
+import json
 import logging
 import sys
 
+import orjson
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
@@ -31,7 +33,7 @@ def configure_logs(*, env_name: str, level: str, encoding: str) -> None:
     threshold = LEVELS.get(level.strip().lower(), logging.INFO)
     renderer: structlog.typing.Processor
     if as_json:
-        renderer = structlog.processors.JSONRenderer(ensure_ascii=False)
+        renderer = structlog.processors.JSONRenderer(_json_line)
     else:
         renderer = structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(),
@@ -69,6 +71,14 @@ def configure_logs(*, env_name: str, level: str, encoding: str) -> None:
     ):
         # Their texts may hold addresses and what a server said; the adapters report failures.
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
+
+
+def _json_line(event: EventDict, **_: object) -> str:
+    """A record is written whatever is in it: what JSON cannot say is told as Python shows it."""
+    try:
+        return orjson.dumps(event, default=repr, option=orjson.OPT_NON_STR_KEYS).decode()
+    except orjson.JSONEncodeError:
+        return json.dumps(event, default=repr)
 
 
 def without_line_breaks(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

@@ -2,15 +2,17 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Protocol
 
+import orjson
 from pydantic import BaseModel
 from quart import Response
 
 from fetcher.api.models.connections import Answer
 from fetcher.api.payloads import Part
 from fetcher.domain.access import Permission
-from fetcher.domain.json_text import dumps
+from fetcher.domain.json_text import dumps, exact_number
 
 JSON = "application/json"
 PRODUCT_ROOT = "/v1/"
@@ -96,5 +98,21 @@ def json_response(
     body: Mapping[str, object], status: int, *, headers: Mapping[str, str] | None = None
 ) -> Response:
     return Response(
-        dumps(body).encode(), status=status, content_type=JSON, headers=dict(headers or {})
+        _json_bytes(body), status=status, content_type=JSON, headers=dict(headers or {})
     )
+
+
+def _json_bytes(body: Mapping[str, object]) -> bytes:
+    """Numbers keep every digit: what orjson cannot say exactly, our own writer says."""
+    try:
+        return orjson.dumps(body, default=_said_exactly)
+    except orjson.JSONEncodeError:
+        return dumps(body).encode()
+
+
+def _said_exactly(value: object) -> object:
+    if isinstance(value, Decimal):
+        return orjson.Fragment(exact_number(value))
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError

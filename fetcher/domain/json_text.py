@@ -172,7 +172,7 @@ class _Writer:
         self.parts.append("]" if value else "[]")
 
     def _string(self, text: str) -> str:
-        if _SURROGATE.search(text):
+        if not text.isascii() and _SURROGATE.search(text):
             raise JsonTextError("text with a lone surrogate")
         quoted = encode_basestring(text)
         return quoted.translate(_HTML_ESCAPES) if self._escape_html else quoted

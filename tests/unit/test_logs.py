@@ -1,0 +1,55 @@
+"""One record a line, whatever is in it (spec configuration 10.1)."""
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+import structlog
+
+from fetcher.logs import configure_logs
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    yield
+    structlog.reset_defaults()
+
+
+def told(capsys: pytest.CaptureFixture[str], **facts: object) -> dict[str, object]:
+    configure_logs(env_name="production", level="", encoding="")
+    structlog.get_logger().warning("happened", **facts)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    record: dict[str, object] = json.loads(lines[0])
+    assert record["msg"] == "happened"
+    assert record["level"] == "WARN"
+    return record
+
+
+def test_values_stand_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    record = told(capsys, source="Größe", rows=7, ratio=0.5, stage=None, keys=("a", "b"))
+    assert record["source"] == "Größe"
+    assert record["rows"] == 7
+    assert record["ratio"] == 0.5
+    assert record["stage"] is None
+    assert record["keys"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (Decimal("1.50"), "Decimal('1.50')"),
+        (2**70, 2**70),
+        ("\udce9", "\udce9"),
+        ({1: "a"}, {"1": "a"}),
+    ],
+)
+def test_what_json_does_not_have_is_told_all_the_same(
+    capsys: pytest.CaptureFixture[str], value: object, shown: object
+) -> None:
+    assert told(capsys, value=value)["value"] == shown
+
+
+def test_a_value_from_outside_cannot_forge_a_record(capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, name='a\r\n{"msg":"forged"}')["name"] == 'a{"msg":"forged"}'
