@@ -11,16 +11,10 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
-import h11
 import structlog
 import trio
 from hypercorn.config import Config
-from hypercorn.events import RawData
-from hypercorn.protocol import ProtocolWrapper
-from hypercorn.protocol.h11 import H11Protocol, H11SendableEvent
-from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import (
     AppWrapper,
@@ -32,6 +26,7 @@ from hypercorn.typing import (
 )
 from hypercorn.utils import wrap_app
 
+from fetcher.api.http1 import ClientStream, Connection
 from fetcher.api.observation import crash_facts
 from fetcher.domain.errors import StartRefused
 
@@ -135,23 +130,17 @@ class _HttpServer:
         self._limits = limits
         self._config = _hypercorn_config(limits)
         self._context = WorkerContext(None)
-        self._open: set[_ClientStream] = set()
+        self._open: set[ClientStream] = set()
         self._changed = trio.Event()
 
     async def serve_connection(self, stream: trio.SocketStream) -> None:
         """Raises nothing but cancellation."""
         if len(self._open) >= self._limits.max_connections:
             return
-        client = _ClientStream(stream, send_seconds=self._limits.send_seconds)
+        client = ClientStream(stream, send_seconds=self._limits.send_seconds)
         self._open.add(client)
         try:
-            await _Connection(
-                self._app,
-                self._config,
-                self._context,
-                {},
-                cast("trio.SSLStream[trio.SocketStream]", client),
-            )
+            await Connection(self._app, self._config, self._context, client)
         except* Exception as errors:  # noqa: BLE001 - one connection's fault must not end others
             for error in errors.exceptions:
                 log.error("connection_crashed", **crash_facts(error))
@@ -172,58 +161,6 @@ class _HttpServer:
         """Cut every connection: a send that is under way is shielded, but not from this."""
         for client in tuple(self._open):
             client.abort()
-
-
-class _Http1(H11Protocol):
-    """Hypercorn's HTTP/1, which would turn into HTTP/2 where a client asks for it or assumes it,
-    and which sends an answer's head, body and end each for itself: three times the work of one."""
-
-    _head = b""
-
-    async def _send_h11_event(self, event: H11SendableEvent) -> None:
-        """The head waits for what follows it, which is never long in coming."""
-        try:
-            data = self.connection.send(event) or b""
-        except h11.LocalProtocolError:
-            if self.connection.their_state is not h11.ERROR:
-                raise
-            return
-        if isinstance(event, h11.Response):
-            self._head = data
-            return
-        whole, self._head = self._head + data, b""
-        if whole:
-            await self.send(RawData(data=whole))
-
-    async def _check_protocol(self, event: object) -> None:
-        """An upgrade may be ignored (RFC 9110, 7.8); HTTP/2's preface is answered as a request."""
-
-
-class _Connection(TCPServer):
-    """Hypercorn's connection, which would wait out its idle deadline after the client has left."""
-
-    @property
-    def protocol(self) -> ProtocolWrapper:
-        return self._protocol
-
-    @protocol.setter
-    def protocol(self, made: ProtocolWrapper) -> None:
-        made.protocol = _Http1(
-            made.app,
-            made.config,
-            made.context,
-            made.task_group,
-            made.state,
-            made.ssl,
-            made.client,
-            made.server,
-            made.send,
-        )
-        self._protocol = made
-
-    async def _read_data(self) -> None:
-        await super()._read_data()
-        await self.idle_task.stop()
 
 
 def _with_uncut_ends(app: ASGIFramework) -> ASGIFramework:
@@ -255,35 +192,3 @@ def _hypercorn_config(limits: ServerLimits) -> Config:
     config.keep_alive_timeout = limits.idle_seconds
     config.h11_max_incomplete_size = limits.max_head_bytes
     return config
-
-
-class _ClientStream:
-    """The stream as hypercorn's connection class uses it, with a deadline on every send."""
-
-    def __init__(self, stream: trio.SocketStream, *, send_seconds: float) -> None:
-        self._stream = stream
-        self._send_seconds = send_seconds
-
-    @property
-    def socket(self) -> trio.socket.SocketType:
-        return self._stream.socket
-
-    async def send_all(self, data: bytes) -> None:
-        """Raise BrokenResourceError where the client does not take it in time."""
-        with trio.move_on_after(self._send_seconds) as scope:
-            await self._stream.send_all(data)
-        if scope.cancelled_caught:
-            self.abort()
-            raise trio.BrokenResourceError("the client does not read")
-
-    async def receive_some(self, max_bytes: int) -> bytes | bytearray:
-        return await self._stream.receive_some(max_bytes)
-
-    async def send_eof(self) -> None:
-        await self._stream.send_eof()
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    def abort(self) -> None:
-        self._stream.socket.close()
