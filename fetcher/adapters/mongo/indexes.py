@@ -165,6 +165,24 @@ async def prepare_indexes(database: Database) -> None:
     await _make_active_hash_unique(jobs)
 
 
+class IndexedDatabases:
+    """Makes the indexes of each database once in a process's life, however often it is opened.
+
+    For a process that opens and closes the databases of its tenants (spec rest-api 4): looking at
+    the indexes costs several commands. A failure is not remembered.
+    """
+
+    def __init__(self) -> None:
+        self._made: set[tuple[frozenset[tuple[str, int | None]], str]] = set()
+
+    async def prepare(self, database: Database) -> None:
+        """As :func:`prepare_indexes`. The same name on other servers is another database."""
+        place = (database.client.nodes, database.name)
+        if place not in self._made:
+            await prepare_indexes(database)
+            self._made.add(place)
+
+
 async def _existing(collection: Collection) -> dict[str, Mapping[str, Any]]:
     with pymongo.timeout(DROP_SECONDS):
         return {index["name"]: index async for index in await collection.list_indexes()}

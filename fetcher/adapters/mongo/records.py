@@ -1,7 +1,7 @@
 """The record store in MongoDB: opened, and closed again."""
 
 import warnings
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC
@@ -54,17 +54,18 @@ async def open_mongo_records(
     *,
     allow_plaintext: bool = False,
     max_pool_size: int = MAX_POOL_SIZE,
+    prepare: Callable[[Database], Awaitable[None]] = prepare_indexes,
 ) -> AsyncGenerator[MongoRecords, None]:
     """Open the record store inside the asyncio room; ``database_name`` is used as it is.
 
     Connecting is lazy, so a MongoDB that is away ends nothing: operations raise PortUnavailable
-    until it is there, and the first one that reaches it makes the indexes. Raise StartRefused for
-    an address that cannot work, or without TLS unless ``allow_plaintext``.
+    until it is there, and the first one that reaches it makes the indexes by ``prepare``. Raise
+    StartRefused for an address that cannot work, or without TLS unless ``allow_plaintext``.
     """
     tls = _checked_tls(uri, allow_plaintext=allow_plaintext)
     client = await _new_client(uri, max_pool_size=max_pool_size)
     async with asyncio_context(lambda: client):
-        server = MongoServer(client, _database(client, database_name), prepare=prepare_indexes)
+        server = MongoServer(client, _database(client, database_name), prepare=prepare)
         yield MongoRecords(
             connections=MongoConnectionRecords(server),
             jobs=MongoJobRecords(server),

@@ -4,6 +4,9 @@ import gc
 import socket
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from pymongo.database import Database
 from fetcher.adapters.mongo import MongoRecords, open_mongo_records, server
 from fetcher.adapters.mongo.failures import NeverSent
 from fetcher.bridge import open_asyncio
+from fetcher.domain.connections import TlsSettings, UpdateAnswer
 from fetcher.domain.errors import PortUnavailable
 from fetcher.domain.jobs import Claimed, FinishAnswer, LeaseState
 from fetcher.ports import ProbeStatus
@@ -20,6 +24,8 @@ from tests.integration.mongo.builders import a_connection, a_job, completed, fai
 from tests.integration.mongo.lossy_proxy import LossyProxy, address_of, lossy_proxy
 
 Raw = Database[dict[str, Any]]
+
+LATER = timedelta(seconds=1)
 
 pytestmark = [
     pytest.mark.integration,
@@ -259,6 +265,81 @@ async def test_a_release_whose_answer_is_lost_has_happened(
     released = await records.jobs.get(job.id)
     assert released is not None
     assert (released.status, released.dispatch_seq) == ("pending", 1)
+
+
+async def test_a_patch_whose_answer_is_lost_is_written(
+    proxied: tuple[LossyProxy, MongoRecords],
+) -> None:
+    proxy, records = proxied
+    before = a_connection(metadata={"a": {"n": 1}})
+    await records.connections.insert(before)
+    after = replace(
+        before,
+        updated_at=before.updated_at + LATER,
+        metadata={"n": Decimal("1.50"), "l": [2**40, {"x": None}]},
+        tls=TlsSettings(mode="require"),
+    )
+
+    async def patch() -> object:
+        return await records.connections.update(after, read_at=before.updated_at)
+
+    assert await losing(proxy, "update", patch) is UpdateAnswer.WRITTEN
+    assert await records.connections.get(before.id) == after
+
+
+async def test_a_patch_that_lost_its_answer_and_its_place_is_not_taken_for_written(
+    proxied: tuple[LossyProxy, MongoRecords],
+) -> None:
+    proxy, records = proxied
+    connection = a_connection()
+    await records.connections.insert(connection)
+    stale = replace(connection, host="stale", updated_at=connection.updated_at + LATER)
+    with pytest.raises(PortUnavailable):
+        await losing(
+            proxy,
+            "update",
+            lambda: records.connections.update(stale, read_at=connection.updated_at - LATER),
+        )
+    assert await records.connections.get(connection.id) == connection
+
+
+async def test_assignment_and_deletion_whose_answers_are_lost_have_happened(
+    proxied: tuple[LossyProxy, MongoRecords],
+) -> None:
+    proxy, records = proxied
+    connection = a_connection(product_name="")
+    await records.connections.insert(connection)
+    at = connection.updated_at + LATER
+
+    async def assign() -> object:
+        return await records.connections.assign(connection.id, product_name="bi", at=at)
+
+    async def delete() -> object:
+        return await records.connections.delete(connection.id, at=at + LATER)
+
+    assigned = replace(connection, product_name="bi", updated_at=at)
+    assert await losing(proxy, "findAndModify", assign) == assigned
+    assert await losing(proxy, "update", delete) is True
+    assert await records.connections.get(connection.id) is None
+    assert await records.connections.delete(connection.id, at=at + LATER) is False
+
+
+async def test_a_deleted_result_whose_answer_is_lost_is_noted(
+    proxied: tuple[LossyProxy, MongoRecords],
+) -> None:
+    proxy, records = proxied
+    job = a_job()
+    await records.jobs.insert(job)
+    claim = await records.leases.claim(job.id, owner="w", lease_seconds=60)
+    assert isinstance(claim, Claimed)
+    await records.leases.finish(claim.lease, completed())
+    at = job.created_at + LATER
+    marking = records.jobs.mark_result_deleted
+    assert await losing(proxy, "update", lambda: marking(job.id, at=at)) is True
+    assert await marking(job.id, at=at) is False
+    found = await records.jobs.get(job.id)
+    assert found is not None
+    assert found.result_deleted_at == at
 
 
 async def test_a_write_that_cannot_be_settled_is_unavailable_and_can_be_repeated(

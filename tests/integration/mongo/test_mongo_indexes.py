@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pymongo.database import Database
 
-from fetcher.adapters.mongo import MongoRecords, open_mongo_records, server
+from fetcher.adapters.mongo import IndexedDatabases, MongoRecords, open_mongo_records, server
 from fetcher.domain.errors import DuplicateActiveJob, PortUnavailable
 from tests.integration.mongo.builders import a_job, wall_clock
 
@@ -212,3 +212,43 @@ async def test_a_refused_preparation_is_not_tried_again_at_once(
         await records.jobs.latest_ended()
     with pytest.raises(PortUnavailable, match="could not be prepared"):
         await records.jobs.latest_ended()
+
+
+# --- once a process ---------------------------------------------------------------------------
+
+
+async def test_a_database_that_is_opened_again_is_not_looked_at_again(
+    bare: Raw, asyncio_room: None, mongo_uri: str
+) -> None:
+    indexed = IndexedDatabases()
+    for expected in (JOB_INDEXES | OWN_INDEXES, {}):
+        async with open_mongo_records(
+            mongo_uri, bare.name, allow_plaintext=True, prepare=indexed.prepare
+        ) as records:
+            await records.jobs.latest_ended()
+            assert indexes_of(bare, "job") == expected
+        bare["job"].drop_indexes()
+
+
+async def test_each_database_gets_its_own_and_a_failure_is_tried_again(
+    bare: Raw, asyncio_room: None, mongo_uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "REFUSED_SECONDS", 0.0)
+    indexed = IndexedDatabases()
+    other = bare.client[f"{bare.name}_other"]
+    for number in (1, 2):
+        job = {"_id": bytes([number] * 16), "status": "pending", "request_hash": "h"}
+        bare["job"].insert_one({**job, "created_at": wall_clock()})
+    try:
+        for database in (other, bare):
+            async with open_mongo_records(
+                mongo_uri, database.name, allow_plaintext=True, prepare=indexed.prepare
+            ) as records:
+                if database is bare:
+                    with pytest.raises(PortUnavailable, match="several active jobs"):
+                        await records.jobs.latest_ended()
+                    bare["job"].delete_many({})
+                await records.jobs.latest_ended()
+                assert indexes_of(database, "job") == JOB_INDEXES | OWN_INDEXES
+    finally:
+        bare.client.drop_database(other.name)
