@@ -1,6 +1,7 @@
 """A job and its document (spec rest-api 12.3; the added fields: design section 4)."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from fetcher.domain.jobs import (
     TableProgress,
 )
 from fetcher.domain.json_values import JsonObject
+from fetcher_engine import SourceNotes
 
 RECORD: Final = "job record"
 EVENT_MARKS: Final = ("terminalEventPending", "terminalEventStatus", "terminalEventPayload")
@@ -94,6 +96,7 @@ def state_fields(job: Job) -> Document:
             "result_bytes": job.result.size_bytes,
             "result_rows": job.result.row_count,
             "result_key_version": job.result.key_version,
+            "source_notes": _source_notes_document(job.result.source_notes),
         }
     if job.failure is not None:
         fields |= {
@@ -272,7 +275,33 @@ def _read_result(fields: DocumentFields) -> ResultFacts | None:
         size_bytes=fields.count("result_bytes"),
         row_count=fields.count("result_rows"),
         key_version=fields.text("result_key_version"),
+        source_notes=_read_source_notes(fields.document("source_notes")),
     )
+
+
+def _source_notes_document(told: Mapping[str, SourceNotes]) -> Document:
+    return {
+        config_name: {
+            "snapshot": notes.has_snapshot,
+            "replaced_characters": notes.replaced_characters,
+        }
+        for config_name, notes in told.items()
+    }
+
+
+def _read_source_notes(stored: Mapping[str, Any]) -> dict[str, SourceNotes]:
+    sources = DocumentFields(f"{RECORD}: source_notes", stored)
+    told: dict[str, SourceNotes] = {}
+    for config_name in stored:
+        notes = sources.document(config_name)
+        count = DocumentFields(f"{RECORD}: source_notes", notes).count("replaced_characters")
+        with suppress(ValueError):
+            told[config_name] = SourceNotes(
+                has_snapshot=notes.get("snapshot", True), replaced_characters=count
+            )
+        if config_name not in told:
+            raise sources.corrupt(config_name)
+    return told
 
 
 def _read_attempt(entry: object) -> AttemptRecord:

@@ -6,7 +6,7 @@ A column that cannot be read raises RecordCorrupt with the column's name, never 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from decimal import Decimal
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from fetcher.adapters.sqlite.times import from_ms, to_ms
 from fetcher.domain.connections import TlsSettings
@@ -22,6 +22,7 @@ from fetcher.domain.jobs import (
 )
 from fetcher.domain.json_text import JsonTextError, dumps, parse
 from fetcher.domain.json_values import JsonObject, JsonValue
+from fetcher_engine import SourceNotes
 
 T = TypeVar("T")
 
@@ -113,6 +114,17 @@ def dump_progress(read: Progress) -> str:
             for config, tables in read.items()
         }
     )
+
+
+def source_notes(value: JsonValue) -> dict[str, SourceNotes]:
+    return {
+        config: SourceNotes(**cast("dict[str, Any]", members))
+        for config, members in plain_object(value).items()
+    }
+
+
+def dump_source_notes(told: Mapping[str, SourceNotes]) -> str:
+    return dumps({config: asdict(notes) for config, notes in told.items()})
 
 
 def dump_facts(facts: FailureFacts | TlsSettings | JobOptions) -> str:

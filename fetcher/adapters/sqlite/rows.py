@@ -102,6 +102,7 @@ def state_values(job: Job) -> Values:
         "result_bytes": result.size_bytes if result else None,
         "result_rows": result.row_count if result else None,
         "result_key_version": result.key_version if result else None,
+        "source_notes": columns.dump_source_notes(result.source_notes if result else {}),
         "failure": columns.dump_facts(job.failure) if job.failure else None,
         "attempt": job.attempt,
         "takeovers": job.takeovers,
@@ -186,6 +187,7 @@ def _result_of(row: Row) -> ResultFacts:
         size_bytes=row["result_bytes"],
         row_count=row["result_rows"],
         key_version=row["result_key_version"],
+        source_notes=columns.load("source_notes", row["source_notes"], columns.source_notes),
     )
 
 

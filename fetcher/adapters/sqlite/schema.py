@@ -134,6 +134,8 @@ _SECOND: Final = (
     "CREATE INDEX job_pending_of_product ON job (product) WHERE status = 'pending'",
 )
 
+_THIRD: Final = ("ALTER TABLE job ADD COLUMN source_notes TEXT NOT NULL DEFAULT '{}'",)
+
 
 def _to_version_1(connection: sqlite3.Connection) -> None:
     for statement in _FIRST:
@@ -155,7 +157,12 @@ def _to_version_2(connection: sqlite3.Connection) -> None:
             )
 
 
-STEPS: Final = (_to_version_1, _to_version_2)
+def _to_version_3(connection: sqlite3.Connection) -> None:
+    for statement in _THIRD:
+        connection.execute(statement)
+
+
+STEPS: Final = (_to_version_1, _to_version_2, _to_version_3)
 """What makes version 1 of an empty file, version 2 of version 1, and so on."""
 
 VERSION: Final = len(STEPS)

@@ -11,9 +11,10 @@ from fetcher.api.models.connections import Answer, AnyJson, Id, Timestamp, renam
 from fetcher.api.payloads import Part, StrictPart
 from fetcher.commands.create_job import CreatedJob
 from fetcher.commands.job_order import JobOrder
-from fetcher.domain.jobs import FailureFacts, Job, JobOptions, Operator
+from fetcher.domain.jobs import FailureFacts, Job, JobOptions, Operator, ResultFacts
 from fetcher.domain.json_values import JsonObject, JsonValue
 from fetcher.domain.timestamps import rfc3339
+from fetcher_engine import SourceNotes
 
 Values = list[AnyJson] | None
 
@@ -154,6 +155,23 @@ class FailureAnswer(Answer):
         )
 
 
+class SourceNotesAnswer(Answer):
+    """How a source was read, as far as that does not go without saying."""
+
+    snapshot: bool | None = None
+    """False where its tables were not read as of one moment."""
+
+    replaced_characters: int | None = None
+    """How many characters stand in the place of bytes that were no text."""
+
+    @classmethod
+    def of(cls, notes: SourceNotes) -> Self:
+        return cls(
+            snapshot=None if notes.has_snapshot else False,
+            replaced_characters=notes.replaced_characters or None,
+        )
+
+
 class JobAnswer(Answer):
     id: Id
     metadata: Mapping[str, AnyJson] | None = None
@@ -164,6 +182,7 @@ class JobAnswer(Answer):
     error: FailureAnswer | None = None
     result_path: str | None = None
     result_hmac: str | None = None
+    sources: dict[str, SourceNotesAnswer] | None = None
     request_hash: str | None = None
     created_at: Timestamp
     completed_at: Timestamp | None = None
@@ -195,6 +214,7 @@ class JobAnswer(Answer):
             error=FailureAnswer.of(job.failure) if job.failure is not None else None,
             result_path=(result.path or None) if result is not None else None,
             result_hmac=(result.hmac or None) if result is not None else None,
+            sources=_told_of_sources(job.result) if job.result is not None else None,
             request_hash=job.request_hash or None,
             created_at=rfc3339(job.created_at),
             completed_at=rfc3339(completed_at) if completed_at is not None else None,
@@ -233,6 +253,12 @@ class EndedJobEvent(Answer):
             created_at=rfc3339(job.created_at),
             completed_at=rfc3339(job.completed_at),
         )
+
+
+def _told_of_sources(result: ResultFacts) -> dict[str, SourceNotesAnswer] | None:
+    return {
+        name: SourceNotesAnswer.of(notes) for name, notes in result.source_notes.items()
+    } or None
 
 
 def shown_metadata(job: Job) -> dict[str, JsonValue]:

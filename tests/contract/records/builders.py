@@ -18,13 +18,22 @@ from fetcher.domain.jobs import (
 )
 from fetcher.domain.times import cut_to_milliseconds
 from fetcher.ports import RecordStore
+from fetcher_engine import SourceNotes
 
 LEASE_SECONDS = 60.0
 ALREADY_OVER = 0.0
 """A lease of this length has run out when it begins, so that no test waits."""
 
 RESULT = ResultFacts(
-    path="external-data/1.json", hmac="ab" * 32, size_bytes=2**40, row_count=7, key_version="v2"
+    path="external-data/1.json",
+    hmac="ab" * 32,
+    size_bytes=2**40,
+    row_count=7,
+    key_version="v2",
+    source_notes={
+        "sales_db": SourceNotes(has_snapshot=False, replaced_characters=2**40),
+        "crm": SourceNotes(replaced_characters=1),
+    },
 )
 FAILURE = FailureFacts(
     message="sales_db: connect failed at tls: certificate_expired",

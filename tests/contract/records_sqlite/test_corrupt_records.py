@@ -38,6 +38,18 @@ async def test_unreadable_column_of_a_job(
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["canary{", "[]", '{"a": 1}', '{"a": {"canary": 1}}', '{"a": {"replaced_characters": -1}}'],
+)
+async def test_unreadable_notes_on_sources(store: SqliteRecordStore, path: Path, text: str) -> None:
+    job = await ended(store, completed())
+    change(path, "UPDATE job SET source_notes = ?", text)
+    with pytest.raises(RecordCorrupt) as corrupt:
+        await store.jobs.get(job.id)
+    assert str(corrupt.value) == "the column source_notes holds something else"
+
+
+@pytest.mark.parametrize(
     ("column", "text"),
     [("metadata", "canary{"), ("metadata", "[]"), ("tls", '{"canary":1}'), ("type", "canary")],
 )

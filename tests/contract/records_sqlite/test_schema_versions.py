@@ -13,7 +13,7 @@ from fetcher.domain.errors import DuplicateIdempotencyKey, StartRefused
 from fetcher.domain.jobs import Job, JobCursor, JobQuery, JobStatus
 from tests.contract.records.builders import a_connection, a_job, ago, completed, inserted
 
-NEW_COLUMNS = {"progress", "result_deleted_at"}
+NEW_COLUMNS = {"progress", "result_deleted_at", "source_notes"}
 
 
 def columns_of_version_1(values: rows.Values) -> rows.Values:

@@ -15,9 +15,15 @@ from fetcher.domain.jobs import (
     TerminalOutcome,
 )
 from fetcher.domain.times import cut_to_milliseconds
+from fetcher_engine import SourceNotes
 
 RESULT = ResultFacts(
-    path="external-data/x.json", hmac="ab" * 32, size_bytes=2**33, row_count=7, key_version="2"
+    path="external-data/x.json",
+    hmac="ab" * 32,
+    size_bytes=2**33,
+    row_count=7,
+    key_version="2",
+    source_notes={"sales_db": SourceNotes(has_snapshot=False, replaced_characters=12)},
 )
 FAILURE = FailureFacts(
     message="sales_db: connect failed at tls: certificate expired",

@@ -47,6 +47,15 @@ SECRET = "s3cr3t-canary"
             "job record: metadata: holds what is no JSON value",
         ),
         ({"mapped_fields": {SECRET: 1}}, f"job record: mapped_fields: {SECRET}"),
+        ({"result_path": "x", "source_notes": {"a": 1}}, "job record: source_notes: a"),
+        (
+            {"result_path": "x", "source_notes": {"a": {"replaced_characters": -1}}},
+            "job record: source_notes: a",
+        ),
+        (
+            {"result_path": "x", "source_notes": {"a": {"snapshot": SECRET}}},
+            "job record: source_notes: a",
+        ),
         ({"mapped_fields": {"a": {"t": [1]}}}, "job record: mapped_fields: field names"),
         (
             {"filters": {"a": {"t": {"f": {SECRET: [1]}}}}},

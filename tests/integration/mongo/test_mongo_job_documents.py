@@ -244,6 +244,7 @@ async def test_completing_writes_facts_and_marks_in_one_document(
     assert document["result_bytes"] == Int64(2**33)
     assert document["result_rows"] == 7
     assert document["result_key_version"] == "2"
+    assert document["source_notes"] == {"sales_db": {"snapshot": False, "replaced_characters": 12}}
     assert document["metadata"] == {
         "source": "acme-reports",
         "terminalEventPending": True,

@@ -7,6 +7,7 @@ from typing import Any
 from fetcher.domain.errors import PortUnavailable
 from fetcher.domain.ids import JobId, new_job_id
 from fetcher.domain.jobs import FailureFacts, Job, JobStatus, ResultFacts
+from fetcher_engine import SourceNotes
 from tests.unit.api.harness import (
     JOBS,
     START,
@@ -42,7 +43,12 @@ async def test_new_job_shows_no_result() -> None:
 
 async def test_completed_job_shows_its_result() -> None:
     facts = ResultFacts(
-        path="external-data/x.json", hmac="cd", size_bytes=9, row_count=1, key_version="1"
+        path="external-data/x.json",
+        hmac="cd",
+        size_bytes=9,
+        row_count=1,
+        key_version="1",
+        source_notes={"sales_db": SourceNotes(has_snapshot=False, replaced_characters=12)},
     )
     filters = {"sales_db": {"orders": {"id": {"in": (1, None)}}}}
     job = a_job(
@@ -53,6 +59,7 @@ async def test_completed_job_shows_its_result() -> None:
     )
     body = await shown(job)
     assert (body["resultPath"], body["resultHmac"]) == ("external-data/x.json", "cd")
+    assert body["sources"] == {"sales_db": {"snapshot": False, "replacedCharacters": 12}}
     assert body["completedAt"] == "2026-03-14T09:26:54.123456Z"
     assert body["filters"] == {"sales_db": {"orders": {"id": {"in": [1, None]}}}}
 
@@ -74,7 +81,16 @@ async def test_failed_job_explains_itself() -> None:
         "stage": "tls",
         "reason": "certificate expired",
     }
-    assert "resultPath" not in body
+    assert not {"resultPath", "sources"} & set(body)
+
+
+async def test_nothing_is_said_of_sources_of_which_there_is_nothing_to_say() -> None:
+    facts = ResultFacts(path="x.json", hmac="cd", size_bytes=9, row_count=1, key_version="1")
+    body = await shown(a_job(status=JobStatus.COMPLETED, completed_at=START, result=facts))
+    assert "sources" not in body
+    facts = replace(facts, source_notes={"sales_db": SourceNotes(replaced_characters=1)})
+    body = await shown(a_job(status=JobStatus.COMPLETED, completed_at=START, result=facts))
+    assert body["sources"] == {"sales_db": {"replacedCharacters": 1}}
 
 
 async def test_bookkeeping_is_never_shown() -> None:
