@@ -5,7 +5,7 @@ MariaDB. Base tables, and views where the operator wants
 them; no sequences and no system-versioned tables (spec datasources 6.3).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -116,44 +116,67 @@ class Catalogue:
             _COLUMNS.format(scope=scope),
             _KEYS.format(scope=scope),
         ]
-        if self._session.is_mariadb:
-            statements.append(_JSON.format(scope=scope))
         results = [await self._session.execute(each, Stage.SCHEMA) for each in statements]
+        # the server opens every table for its checks: as long as for all else together
+        if self._session.is_mariadb and await trio.to_thread.run_sync(
+            _any_may_be_json, results[1], limiter=_PARSERS
+        ):
+            statement = _JSON.format(scope=scope)
+            results.append(await self._session.execute(statement, Stage.SCHEMA))
         return await trio.to_thread.run_sync(_assembled, results, limiter=_PARSERS)
 
 
 def _assembled(results: Sequence[Sequence[Row]]) -> dict[str, Table]:
     tables, columns, keys, *rest = results
-    checks = rest[0] if rest else ()
     schemas = {_text(name): _text(schema) for schema, name in tables}
     key_columns = {(table, column) for table, column in keys}
-    checked = {(table, clause) for table, clause in checks}
+    checked = {(table, clause) for table, clause in (rest[0] if rest else ())}
     by_table: dict[str, list[Column]] = {name: [] for name in schemas}
-    for table, name, data_type, declared, nullable, charset, collation, size in columns:
-        if _text(table) not in by_table:
+    # of thousands of tables most columns are like another: an object each would take most of the
+    # time, and the garbage collector stops the process for all of them at once
+    alike: dict[tuple[Row, bool, bool], Column] = {}
+    for table, *facts in columns:
+        found = by_table.get(_text(table))
+        if found is None:
             continue
-        is_json = (
-            data_type == "longtext"
-            and collation == "utf8mb4_bin"
-            and (table, f"json_valid(`{_text(name).replace('`', '``')}`)") in checked
-        )
-        by_table[_text(table)].append(
-            Column(
-                name=_text(name),
-                data_type="json" if is_json else _text(data_type).lower(),
-                declared="json" if is_json else _text(declared),
-                nullable=nullable == "YES",
-                primary_key=(table, name) in key_columns,
-                charset=charset or _NO_CHARSET,
-                collation=collation or _NO_CHARSET,
-                max_bytes=int(size or 0),
-            )
-        )
+        is_key = (table, facts[0]) in key_columns
+        is_json = bool(checked) and _may_be_json(facts) and (table, _check(facts)) in checked
+        described = tuple(facts), is_key, is_json
+        column = alike.get(described)
+        if column is None:
+            column = alike[described] = _column(facts, is_key=is_key, is_json=is_json)
+        found.append(column)
     return {
         name: Table(schema=schemas[name], name=name, columns=tuple(found))
         for name, found in by_table.items()
         if found
     }
+
+
+def _any_may_be_json(columns: Sequence[Row]) -> bool:
+    return any(_may_be_json(facts) for _table, *facts in columns)
+
+
+def _may_be_json(facts: Sequence[str | None]) -> bool:
+    return facts[1] == "longtext" and facts[5] == "utf8mb4_bin"
+
+
+def _check(facts: Sequence[str | None]) -> str:
+    return f"json_valid(`{_text(facts[0]).replace('`', '``')}`)"
+
+
+def _column(facts: Sequence[str | None], *, is_key: bool, is_json: bool) -> Column:
+    name, data_type, declared, nullable, charset, collation, size = facts
+    return Column(
+        name=_text(name),
+        data_type="json" if is_json else _text(data_type).lower(),
+        declared="json" if is_json else _text(declared),
+        nullable=nullable == "YES",
+        primary_key=is_key,
+        charset=charset or _NO_CHARSET,
+        collation=collation or _NO_CHARSET,
+        max_bytes=int(size or 0),
+    )
 
 
 def _schema(
@@ -162,7 +185,7 @@ def _schema(
     return prepared_snapshot(
         SchemaSnapshot(
             config_name,
-            tuple(_snapshot(name, table) for name, table in tables.items()),
+            tuple(_table_snapshots(tables)),
             ignores_case=True,
             ambiguous=ambiguous,
         ),
@@ -173,14 +196,17 @@ def _schema(
     )
 
 
-def _snapshot(name: str, table: Table) -> TableSnapshot:
-    columns = tuple(
-        ColumnSnapshot(
+def _table_snapshots(tables: Mapping[str, Table]) -> Iterator[TableSnapshot]:
+    columns = {id(column): column for table in tables.values() for column in table.columns}
+    shown = {
+        key: ColumnSnapshot(
             column.name, column.declared, nullable=column.nullable, primary_key=column.primary_key
         )
-        for column in table.columns
-    )
-    return TableSnapshot(name, tuple(column.name for column in columns), columns)
+        for key, column in columns.items()
+    }
+    for name, table in tables.items():
+        names = tuple(column.name for column in table.columns)
+        yield TableSnapshot(name, names, tuple(shown[id(column)] for column in table.columns))
 
 
 def _text(value: str | None) -> str:

@@ -7,7 +7,7 @@ from ``pg_catalog`` because that takes one statement for all tables (spec dataso
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import trio
 from psycopg import sql
@@ -114,14 +114,19 @@ class Catalogue:
 
 def _parsed(result: PGresult) -> Mapping[TableId, Columns]:
     tables = {}
+    # of thousands of tables most columns are like another: the garbage collector would stop the
+    # process for an object of each
+    alike: dict[tuple[str, str, bool, bool], ColumnSnapshot] = {}
     for row in range(result.ntuples):
         schema, table, columns = (
             (result.get_value(row, column) or b"").decode() for column in range(3)
         )
         tables[TableId(schema, table)] = tuple(
-            ColumnSnapshot(name, type_name, nullable=nullable, primary_key=primary_key)
-            for name, type_name, nullable, primary_key in cast(
-                "list[tuple[str, str, bool, bool]]", json.loads(columns)
-            )
+            alike.get(described) or alike.setdefault(described, _column(*described))
+            for described in map(tuple, cast("list[list[Any]]", json.loads(columns)))
         )
     return tables
+
+
+def _column(name: str, type_name: str, nullable: bool, primary_key: bool) -> ColumnSnapshot:
+    return ColumnSnapshot(name, type_name, nullable=nullable, primary_key=primary_key)
