@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import trio
 
 from fetcher.commands.job_failures import failure_of, failure_of_unconfigured
 from fetcher.commands.job_filters import source_names
+from fetcher.commands.job_progress import ProgressBoard, keep_noted
 from fetcher.commands.resolve_sources import ResolveSources
 from fetcher.compat import normalized_request
 from fetcher.domain.backoff import full_jitter
@@ -98,10 +100,22 @@ class RunJob:
         self._parts = parts
 
     async def run(self, job: Job, lease: Lease) -> TerminalOutcome:
-        """The outcome to be written. Cancelled, or failed: no object is left visible."""
+        """The outcome to be written. Cancelled, or failed: no object is left visible.
+
+        Meanwhile the record hears every two seconds what has been read.
+        """
+        board = ProgressBoard()
+        outcomes: list[TerminalOutcome] = []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(keep_noted, board, leases=self._parts.leases, lease=lease))
+            outcomes.append(await self._outcome(job, lease, board))
+            nursery.cancel_scope.cancel()
+        return replace(outcomes[0], progress=board.snapshot())
+
+    async def _outcome(self, job: Job, lease: Lease, board: ProgressBoard) -> TerminalOutcome:
         started_at = trio.current_time()
         try:
-            facts = await self._extract(job, lease)
+            facts = await self._extract(job, lease, board)
         except JobFailed as failed:
             return self._failed(job, failed.failure)
         if facts is None:
@@ -160,7 +174,7 @@ class RunJob:
                     # Both stores are away: the bucket's lifecycle rule is the last resort.
                     return
 
-    async def _extract(self, job: Job, lease: Lease) -> ResultFacts | None:
+    async def _extract(self, job: Job, lease: Lease, board: ProgressBoard) -> ResultFacts | None:
         """The stored result; None when the job was asked to stop before it became visible."""
         connections = await self._resolve(job)
         key = self._key(job, lease.attempt)
@@ -181,7 +195,7 @@ class RunJob:
                         storage_failures.append(failure)
                         raise
 
-                summary = await engine.stream_extraction(plan, write)
+                summary = await engine.stream_extraction(plan, write, progress=board)
                 await upload.write(sealer.finish())
                 if not await self._may_become_visible(lease):
                     return None

@@ -111,6 +111,7 @@ def ended(job: Job, outcome: TerminalOutcome, *, completed_at: datetime) -> Job:
         completed_at=completed_at,
         result=outcome.result,
         failure=outcome.failure,
+        progress=outcome.progress or job.progress,
         lease_until=None,
         event_pending=True,
     )

@@ -107,13 +107,29 @@ class EventMark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableProgress:
+    """What has been read of one table so far; bytes of rendered rows."""
+
+    rows: int
+    bytes: int
+
+
+Progress: TypeAlias = Mapping[str, Mapping[str, TableProgress]]
+"""Config name to table to what its running (or last) attempt has read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalOutcome:
-    """One terminal write: exactly one of ``result`` (completed) and ``failure`` (the other two)."""
+    """One terminal write: exactly one of ``result`` (completed) and ``failure`` (the other two).
+
+    ``progress`` is what the attempt has read; empty where nobody knows: what was noted stays.
+    """
 
     status: JobStatus
     event: EventMark
     result: ResultFacts | None = None
     failure: FailureFacts | None = None
+    progress: Progress = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,18 +141,6 @@ class AttemptRecord:
     started_at: datetime
     ended_at: datetime | None = None
     code: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableProgress:
-    """What has been read of one table so far; bytes of rendered rows."""
-
-    rows: int
-    bytes: int
-
-
-Progress: TypeAlias = Mapping[str, Mapping[str, TableProgress]]
-"""Config name to table to what its running (or last) attempt has read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,6 +53,15 @@ async def test_progress_stays_when_the_job_ends(store: RecordStore) -> None:
         assert (await read(store, job)).progress == READ
 
 
+async def test_terminal_write_says_what_was_read_at_last(store: RecordStore) -> None:
+    for outcome in (completed(progress=MORE), replace(failed(), progress=MORE)):
+        job = await inserted(store)
+        claim = await claimed(store, job)
+        await store.leases.note_progress(claim.lease, READ)
+        await store.leases.finish(claim.lease, outcome)
+        assert (await read(store, job)).progress == MORE
+
+
 async def test_claim_begins_anew(store: RecordStore) -> None:
     job = await inserted(store)
     first = await claimed(store, job, lease_seconds=ALREADY_OVER)

@@ -28,6 +28,7 @@ from fetcher.domain.jobs import (
     JobStatus,
     Lease,
     MappedFields,
+    TableProgress,
 )
 from fetcher.domain.terminal_event import JOB_CANCELLED, failed_mark
 from fetcher_engine import (
@@ -234,6 +235,15 @@ async def test_what_the_source_told_of_its_reading_stays_with_the_result(bench: 
     assert outcome.result is not None
     assert outcome.result.source_notes == {"sales_db": bench.source.notes}
     assert "replacedCharacters" not in outcome.event.payload, "the event's form is agreed"
+
+
+async def test_what_was_read_of_each_table_stands_in_the_outcome(bench: Bench) -> None:
+    claim = await bench.claimed()
+    outcome = await bench.run_job.run(claim.job, claim.lease)
+    read = '{"id":9007199254740993,"note":"größe"},{"id":2,"note":null}'
+    assert outcome.progress == {
+        "sales_db": {"orders": TableProgress(rows=2, bytes=len(read.encode()))}
+    }
 
 
 async def test_a_later_attempt_writes_a_key_of_its_own(bench: Bench) -> None:
