@@ -391,6 +391,13 @@ class ObjectStore(Protocol):
     async def delete(self, key: str) -> None:
         """Remove the object and its unfinished uploads; no error where there is none."""
 
+    async def temporary_address(self, key: str, *, seconds: int) -> str | None:
+        """A URL under which anyone may read the object for so long; None: this store has none.
+
+        The object's presence is not looked at.
+        """
+        ...
+
 
 # --- probes, limits, sources ----------------------------------------------------------------
 

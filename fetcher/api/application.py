@@ -17,6 +17,7 @@ from fetcher.api.observation import Observed, crash_facts
 from fetcher.api.openapi import openapi_document
 from fetcher.api.problems import problem_of
 from fetcher.api.request_limits import RequestLimits
+from fetcher.api.result_routes import result_routes
 from fetcher.api.routing import Route, json_response
 from fetcher.api.security_headers import SecurityHeaders
 from fetcher.api.services import ApiServices, HttpSettings
@@ -56,6 +57,7 @@ def manager_routes(services: ApiServices) -> list[Route]:
         *system_routes(services.system),
         *connection_routes(services),
         *job_routes(services),
+        *result_routes(services),
         *swagger_routes(),
     ]
 

@@ -12,7 +12,7 @@ from uuid import UUID
 import trio
 from quart import Response
 
-from fetcher.api.models.jobs import EndedJobEvent
+from fetcher.api.models.job_answers import EndedJobEvent
 from fetcher.api.problems import framework_problem
 from fetcher.api.routing import json_response
 from fetcher.domain.errors import FetcherError, PortUnavailable

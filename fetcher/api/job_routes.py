@@ -6,17 +6,31 @@ from quart import Response, request
 from fetcher.api.asgi import request_id_of
 from fetcher.api.connection_routes import request_tenant
 from fetcher.api.event_stream import EventStreams
-from fetcher.api.models.jobs import CreateJobAnswer, CreateJobRequest, JobAnswer
+from fetcher.api.idempotency_header import IDEMPOTENCY_KEY, sent_idempotency_key
+from fetcher.api.job_list_parameters import LIST_PARAMETERS, cursor_text, job_list_request
+from fetcher.api.list_parameters import ListRules
+from fetcher.api.models.job_answers import (
+    CancelJobAnswer,
+    CreateJobAnswer,
+    JobAnswer,
+    JobListAnswer,
+    JobSummary,
+)
+from fetcher.api.models.jobs import CreateJobRequest
 from fetcher.api.path_ids import job_id
 from fetcher.api.payloads import read_payload
 from fetcher.api.product_header import HEADER, optional_product
 from fetcher.api.routing import Parameter, Route, Success, answer
 from fetcher.api.services import ApiServices
-from fetcher.commands.create_job import CreateJob, JobRules
+from fetcher.commands.cancel_job import CancelJob
+from fetcher.commands.create_job import CreatedJob, CreateJob, JobRules
+from fetcher.commands.job_admission import JobAdmission
 from fetcher.commands.preflight import Preflight
+from fetcher.commands.rerun_job import RerunJob
 from fetcher.commands.resolve_sources import ResolveSources
-from fetcher.domain.jobs import Job
+from fetcher.domain.jobs import Job, JobPage
 from fetcher.queries.get_job import get_job
+from fetcher.queries.list_jobs import list_jobs
 
 ROOT = "/v1/fetcher"
 INLINE_VALUES = 5000
@@ -29,11 +43,20 @@ class JobRoutes:
     """One method an operation: decode, call the use case, answer."""
 
     def __init__(self, services: ApiServices) -> None:
+        settings = services.settings
         self._jobs = services.jobs
+        self._list_rules = ListRules(
+            max_limit=settings.max_page_limit, max_range_months=settings.max_date_range_months
+        )
         self._create = CreateJob(
             resolve=ResolveSources(internal=services.internal_sources, stored=services.connections),
             jobs=services.jobs,
             preflight=Preflight(services.sources),
+            admission=JobAdmission(
+                services.jobs,
+                max_pending=settings.jobs_max_pending,
+                max_pending_of_product=settings.jobs_max_pending_per_product,
+            ),
             hint=services.hint,
             now=services.now,
             rules=JobRules(
@@ -41,7 +64,16 @@ class JobRoutes:
                 options_enabled=services.settings.options_enabled,
                 preflight_test=services.settings.preflight_test,
                 keeps_default_schema=services.settings.keeps_default_schema,
+                path=ROOT,
             ),
+        )
+        self._rerun = RerunJob(jobs=services.jobs, create=self._create)
+        self._cancel = CancelJob(
+            jobs=services.jobs,
+            cleanup=services.cleanup,
+            hint=services.hint_event,
+            now=services.now,
+            key_prefix=services.key_prefix,
         )
         self._streams = EventStreams(
             jobs=services.jobs,
@@ -50,16 +82,38 @@ class JobRoutes:
         )
 
     async def create(self) -> Response:
+        key = sent_idempotency_key(request)
         request_id = request_id_of(request.scope)
         judged = await read_payload(
             request,
             CreateJobRequest,
             lambda payload: self._create.judge(payload.to_command(request_id=request_id)),
         )
-        created = await self._create(judged, tenant=request_tenant())
-        status = 202 if created.is_new else 200
-        location = {"Location": f"{ROOT}/{created.job.id}"}
-        return answer(CreateJobAnswer.of(created), status, headers=location)
+        return _created(await self._create(judged, tenant=request_tenant(), key=key))
+
+    async def list(self) -> Response:
+        product_name = optional_product(request)
+        asked = job_list_request(request.args, product_name=product_name, rules=self._list_rules)
+        page = JobPage(items=(), next=None)
+        if not asked.names_two_products:
+            page = await list_jobs(self._jobs, asked.query)
+        return answer(
+            JobListAnswer(
+                items=[JobSummary.of(job) for job in page.items],
+                next_cursor=cursor_text(page.next) if page.next is not None else None,
+                limit=asked.query.limit,
+            )
+        )
+
+    async def cancel(self, id: str) -> Response:  # noqa: A002 - the route template's name
+        cancelled = await self._cancel(job_id(id))
+        return answer(CancelJobAnswer.of(cancelled), 200 if cancelled.has_ended else 202)
+
+    async def rerun(self, id: str) -> Response:  # noqa: A002 - the route template's name
+        created = await self._rerun(
+            job_id(id), tenant=request_tenant(), request_id=request_id_of(request.scope)
+        )
+        return _created(created)
 
     async def get(self, id: str) -> Response:  # noqa: A002 - the route template's name
         job = await get_job(self._jobs, job_id(id))
@@ -73,6 +127,12 @@ class JobRoutes:
             product_name=optional_product(request),
             head_only=request.method == "HEAD",
         )
+
+
+def _created(created: CreatedJob) -> Response:
+    status = 202 if created.is_new else 200
+    location = {"Location": f"{ROOT}/{created.job.id}"}
+    return answer(CreateJobAnswer.of(created), status, headers=location)
 
 
 def _count_of_values(job: Job) -> int:
@@ -98,12 +158,61 @@ def job_routes(services: ApiServices) -> list[Route]:
             action="post",
             handler=routes.create,
             request=CreateJobRequest,
+            parameters=[
+                Parameter(
+                    name=IDEMPOTENCY_KEY,
+                    place="header",
+                    description="The same key and request answer with the same job for 24 hours",
+                    schema={"type": "string", "minLength": 1, "maxLength": 255},
+                )
+            ],
             successes={
                 202: Success(
                     description="Stored, will be run", model=CreateJobAnswer, headers=["Location"]
                 ),
                 200: Success(
                     description="A repeat: the job that the same request made before",
+                    model=CreateJobAnswer,
+                    headers=["Location"],
+                ),
+            },
+        ),
+        Route(
+            method="GET",
+            path=ROOT,
+            name="list_jobs",
+            summary="List jobs",
+            tag="Fetcher",
+            handler=routes.list,
+            parameters=[
+                Parameter(name=HEADER, place="header", description="Only jobs of this product"),
+                *LIST_PARAMETERS,
+            ],
+            successes={200: Success(description="One page", model=JobListAnswer)},
+        ),
+        Route(
+            method="POST",
+            path=f"{ROOT}/{{id}}/cancel",
+            name="cancel_job",
+            summary="Ask a job to stop",
+            tag="Fetcher",
+            handler=routes.cancel,
+            successes={
+                200: Success(description="It is cancelled", model=CancelJobAnswer),
+                202: Success(description="Its worker was asked to stop", model=CancelJobAnswer),
+            },
+        ),
+        Route(
+            method="POST",
+            path=f"{ROOT}/{{id}}/rerun",
+            name="rerun_job",
+            summary="Run the request of an ended job again",
+            tag="Fetcher",
+            handler=routes.rerun,
+            successes={
+                202: Success(description="A new job", model=CreateJobAnswer, headers=["Location"]),
+                200: Success(
+                    description="The job that runs with the same request",
                     model=CreateJobAnswer,
                     headers=["Location"],
                 ),

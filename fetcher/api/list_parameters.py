@@ -1,4 +1,4 @@
-"""Query parameters of the list (spec rest-api 5.4; no default window: decisions)."""
+"""Query parameters of lists (spec rest-api 5.4; no default window: decisions)."""
 
 import base64
 import binascii
@@ -6,7 +6,7 @@ import re
 from calendar import monthrange
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, time, timedelta
 
 from werkzeug.datastructures import MultiDict
 
@@ -21,6 +21,8 @@ MAX_NAME_BYTES = 64
 MAX_VALUE_BYTES = 256
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+_EARLIEST = datetime(MINYEAR, 1, 1, tzinfo=UTC)
+_LATEST = datetime(MAXYEAR, 12, 31, tzinfo=UTC)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _METADATA_PATH = re.compile(r"metadata((?:\.[A-Za-z0-9_-]+)+)", re.ASCII)
 
@@ -35,15 +37,15 @@ def connection_query(
     sent: MultiDict[str, str], *, product_name: str | None, rules: ListRules
 ) -> ConnectionQuery:
     """Raise ``FET-0405`` to ``FET-0409``; an empty value is absent, of several the last counts."""
-    last = {name: values[-1] for name, values in sent.lists() if values[-1]}
-    limit = _limit(last.get("limit"), rules.max_limit)
-    page = _integer("page", last.get("page"), default=1)
+    last = last_values(sent)
+    limit = page_limit(last.get("limit"), rules.max_limit)
+    page = positive_integer("page", last.get("page"), default=1)
     if page > MAX_PAGE:
-        raise _invalid("page")
-    ascending = _ascending(last.get("sortOrder", "desc"))
+        raise invalid_parameter("page")
+    ascending = is_ascending(last.get("sortOrder", "desc"))
     start, end = _window(last.get("startDate"), last.get("endDate"), rules.max_range_months)
     _check_cursor(last.get("cursor"))
-    _check_others(last)
+    check_other_names(last, judged=_JUDGED)
     return ConnectionQuery(
         product_name=product_name,
         type=last["type"].upper() if "type" in last else None,
@@ -58,8 +60,14 @@ def connection_query(
     )
 
 
-def _limit(text: str | None, max_limit: int) -> int:
-    limit = _integer("limit", text, default=DEFAULT_LIMIT)
+def last_values(sent: MultiDict[str, str]) -> dict[str, str]:
+    """Each name's last value; an empty one is absent."""
+    return {name: values[-1] for name, values in sent.lists() if values[-1]}
+
+
+def page_limit(text: str | None, max_limit: int) -> int:
+    """Raise ``FET-0405`` or ``FET-0406``."""
+    limit = positive_integer("limit", text, default=DEFAULT_LIMIT)
     if limit > max_limit:
         raise FetcherError(
             "FET-0406", "Pagination Limit Exceeded", f"limit must be at most {max_limit}"
@@ -67,15 +75,15 @@ def _limit(text: str | None, max_limit: int) -> int:
     return limit
 
 
-def _integer(name: str, text: str | None, *, default: int) -> int:
+def positive_integer(name: str, text: str | None, *, default: int) -> int:
     if text is None:
         return default
     if not _INTEGER.fullmatch(text) or int(text) < 1:
-        raise _invalid(name)
+        raise invalid_parameter(name)
     return int(text)
 
 
-def _ascending(text: str) -> bool:
+def is_ascending(text: str) -> bool:
     order = text.lower()
     if order not in ("asc", "desc"):
         raise FetcherError("FET-0407", "Invalid Sort Order", "sortOrder must be asc or desc")
@@ -85,44 +93,60 @@ def _ascending(text: str) -> bool:
 def _window(
     start_text: str | None, end_text: str | None, max_months: int
 ) -> tuple[datetime | None, datetime | None]:
-    """Each date narrows its own side; both together span at most the allowed months."""
     start = _date("startDate", start_text)
     end = _date("endDate", end_text)
+    if start is not None and start == end:
+        end = _day_after(start)
+    return bounded_window(_midnight(start), _midnight(end), max_months)
+
+
+def bounded_window(
+    start: datetime | None, end: datetime | None, max_months: int
+) -> tuple[datetime | None, datetime | None]:
+    """Each time narrows its own side; both together span at most the allowed months.
+
+    Raise ``FET-0409``.
+    """
     if start is not None and end is not None:
         if start > end:
             raise FetcherError(
                 "FET-0409", "Invalid Final Date Error", "endDate must not be before startDate"
             )
-        if start == end:
-            end = _day_after(end)
         if end > _months_later(start, max_months):
             start = _months_later(end, -max_months)
-    return _midnight(start), _midnight(end)
+    return start, end
 
 
 def _date(name: str, text: str | None) -> date | None:
     if text is None:
         return None
+    day = calendar_date(text)
+    if day is None:
+        raise FetcherError("FET-0408", "Invalid Date Format Error", f"{name} must be YYYY-MM-DD")
+    return day
+
+
+def calendar_date(text: str) -> date | None:
+    """A ``YYYY-MM-DD`` that exists, else None."""
     try:
-        if _DATE.fullmatch(text):
-            return date.fromisoformat(text)
+        return date.fromisoformat(text) if _DATE.fullmatch(text) else None
     except ValueError:
-        pass
-    raise FetcherError("FET-0408", "Invalid Date Format Error", f"{name} must be YYYY-MM-DD")
+        return None
 
 
 def _day_after(day: date) -> date:
     return day + timedelta(days=1) if day < date.max else day
 
 
-def _months_later(day: date, months: int) -> date:
+def _months_later(moment: datetime, months: int) -> datetime:
     """A day that the month does not have runs over into the next one (spec 5.4)."""
-    index = day.year * 12 + day.month - 1 + months
+    index = moment.year * 12 + moment.month - 1 + months
     year, month = index // 12, index % 12 + 1
-    if not date.min.year <= year < date.max.year:
-        return date.max if months > 0 else date.min
-    overflow = max(0, day.day - monthrange(year, month)[1])
-    return date(year, month, day.day - overflow) + timedelta(days=overflow)
+    if not MINYEAR <= year < MAXYEAR:
+        return _LATEST if months > 0 else _EARLIEST
+    overflow = max(0, moment.day - monthrange(year, month)[1])
+    shifted = moment.replace(year=year, month=month, day=moment.day - overflow)
+    return shifted + timedelta(days=overflow)
 
 
 def _midnight(day: date | None) -> datetime | None:
@@ -142,23 +166,24 @@ def _check_cursor(text: str | None) -> None:
         and isinstance(value.get("id"), str)
         and isinstance(value.get("points_next"), bool)
     ):
-        raise _invalid("cursor")
+        raise invalid_parameter("cursor")
 
 
 _JUDGED = frozenset({"limit", "page", "sortOrder", "startDate", "endDate", "cursor"})
 
 
-def _check_others(last: Mapping[str, str]) -> None:
+def check_other_names(last: Mapping[str, str], *, judged: frozenset[str]) -> None:
+    """Raise ``FET-0405`` for names and values that are too long or could be operators."""
     for name, value in last.items():
-        if name in _JUDGED:
+        if name in judged:
             continue
         shown = name[:MAX_NAME_BYTES]
         if len(name.encode()) > MAX_NAME_BYTES or name.startswith(("$", "_")):
-            raise _invalid(shown)
+            raise invalid_parameter(shown)
         if len(value.encode()) > MAX_VALUE_BYTES:
-            raise _invalid(shown)
+            raise invalid_parameter(shown)
         if name.startswith("metadata.") and not _METADATA_PATH.fullmatch(name):
-            raise _invalid(shown)
+            raise invalid_parameter(shown)
 
 
 def _metadata(last: Mapping[str, str]) -> dict[str, str]:
@@ -169,5 +194,5 @@ def _metadata(last: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _invalid(name: str) -> FetcherError:
+def invalid_parameter(name: str) -> FetcherError:
     return FetcherError("FET-0405", "Invalid Query Parameter", f"invalid query parameter {name}")

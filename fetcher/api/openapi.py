@@ -123,10 +123,9 @@ def _success(success: Success, schemas: Mapping[type[BaseModel], Schema]) -> dic
     schema: Schema = schemas[success.model] if success.model is not None else {}
     if success.media_type != JSON:
         schema = {"type": "string"}
-    described: dict[str, object] = {
-        "description": success.description,
-        "content": {success.media_type: {"schema": schema}},
-    }
+    described: dict[str, object] = {"description": success.description}
+    if success.media_type is not None:
+        described["content"] = {success.media_type: {"schema": schema}}
     if success.headers:
         described["headers"] = {name: {"schema": {"type": "string"}} for name in success.headers}
     return described

@@ -54,11 +54,19 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "FET-1014": 400,
         "FET-1016": 400,
         "FET-1020": 400,
+        "FET-1021": 409,
+        "FET-1022": 409,
+        "FET-1023": 409,
+        "FET-1024": 404,
+        "FET-1025": 409,
+        "FET-1026": 422,
+        "FET-1027": 422,
         "FET-1040": 400,
         "FET-1061": 400,
     }
 )
-"""Spec 6.2. A code that is a number is its own status."""
+"""Spec 6.2, and the codes of operations that it does not have (docs/errors.md). A code that is a
+number is its own status."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,11 +38,12 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Success:
-    """One successful answer. Without a model the body is of ``media_type`` and undescribed."""
+    """One successful answer. Without a model the body is of ``media_type`` and undescribed; where
+    that is None there is no body."""
 
     description: str
     model: type[BaseModel] | None = None
-    media_type: str = JSON
+    media_type: str | None = JSON
     headers: Sequence[str] = ()
 
 

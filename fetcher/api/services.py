@@ -6,12 +6,15 @@ from dataclasses import dataclass, field
 import trio
 
 from fetcher.api.metrics import HttpMetrics, ReadinessMetrics
+from fetcher.crypto.keys import KeyRing
 from fetcher.domain.ids import JobId
 from fetcher.ports import (
     Authorizer,
     ConnectionRecords,
     InternalSources,
     JobRecords,
+    ObjectCleanup,
+    ObjectStore,
     PasswordCipher,
     ProbeResult,
     SourceEngines,
@@ -74,6 +77,11 @@ class HttpSettings:
     max_page_limit: int = 100
     max_date_range_months: int = 1
     max_event_streams: int = 64
+    max_result_streams: int = 32
+    result_redirect: bool = False
+    result_preview: bool = True
+    jobs_max_pending: int = 0
+    jobs_max_pending_per_product: int = 0
     sqlite_allowed: bool = False
     options_enabled: bool = True
     preflight_test: bool = True
@@ -86,6 +94,8 @@ class ApiServices:
 
     ``refuses_host`` is the host guard's answer on an address literal and a port, None where it is
     off. ``authorizer`` judges every product operation; without one everybody may do everything.
+    ``hint`` tells the dispatcher of a new job, ``hint_event`` the relay of one that ended.
+    ``objects`` is None in a process without a store; ``key_prefix`` is where results lie in it.
     """
 
     system: SystemServices
@@ -96,9 +106,14 @@ class ApiServices:
     cipher: PasswordCipher
     limiter: TestLimiter
     hint: Callable[[JobId], None]
+    hint_event: Callable[[JobId], None]
+    cleanup: ObjectCleanup
+    keys: KeyRing
     now: UtcNow
     stopping: trio.Event
     ceilings: Limits
+    objects: ObjectStore | None = None
+    key_prefix: str = ""
     refuses_host: Callable[[str, int], bool] | None = None
     authorizer: Authorizer | None = None
     settings: HttpSettings = field(default_factory=HttpSettings)

@@ -55,7 +55,7 @@ class Queue:
 class Adapters:
     records: RecordStore
     objects: ObjectStore | None
-    """None in a manager: it has no use for results yet."""
+    """None in a manager that was given no store."""
     queue: Queue
     engines: SourceEngines
     """Those of jobs: they ask the sources for their schemas."""
@@ -90,10 +90,12 @@ async def open_adapters(settings: Settings, role: Role) -> AsyncIterator[Adapter
         queue = await open_queue(settings, role, folder, stack)
         probes.append(queue.probe)
         objects: ObjectStore | None = None
-        if role.works:
+        if role.works or not settings.object_store_is_embedded:
             opened_objects = await stack.enter_async_context(open_object_store(settings, folder))
             objects = opened_objects.objects
-            probes.append(opened_objects.probe)
+            if role.works:
+                # A manager without its store serves all but results (decisions).
+                probes.append(opened_objects.probe)
         shared = await stack.enter_async_context(open_shared_memory(settings, role))
         probes += shared.probes
         cipher = CredentialCipher(keys)

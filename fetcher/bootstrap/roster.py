@@ -285,9 +285,14 @@ class Roster:
                 cipher=adapters.cipher,
                 limiter=adapters.shared.limiter,
                 hint=self._hint_dispatch,
+                hint_event=self._hint_relay,
+                cleanup=adapters.records.cleanup,
+                keys=adapters.keys,
                 now=utc_now,
                 stopping=self._lifecycle.closing,
                 ceilings=engine_limits(settings),
+                objects=adapters.objects,
+                key_prefix=settings.object_storage_key_prefix,
                 refuses_host=adapters.guard.refuses_literal if adapters.guard else None,
                 authorizer=adapters.authorizer,
                 settings=HttpSettings(
@@ -298,6 +303,10 @@ class Roster:
                     sqlite_allowed=settings.deployment_mode is not DeploymentMode.SAAS,
                     options_enabled=settings.options_enabled,
                     preflight_test=settings.job_preflight_test,
+                    result_redirect=settings.result_redirect,
+                    result_preview=settings.previews_results,
+                    jobs_max_pending=settings.jobs_max_pending,
+                    jobs_max_pending_per_product=settings.jobs_max_pending_per_product,
                     keeps_default_schema=settings.datasource_legacy_default_schema,
                 ),
             )
@@ -313,6 +322,9 @@ class Roster:
 
     def _hint_dispatch(self, job_id: JobId) -> None:
         self._dispatch_hints.offer(DispatchHint(job_id))
+
+    def _hint_relay(self, job_id: JobId) -> None:
+        self._relay_hints.offer(RelayHint(job_id))
 
     async def _health(self) -> HealthAnswer:
         report = await self._ask(probe=False)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import trio
 
+from fetcher.commands.idempotency import IdempotencyKeys
+from fetcher.commands.job_admission import JobAdmission, TooManyPendingJobs
 from fetcher.commands.job_filters import (
     refuse_lost_filters,
     refuse_unanswerable_filters,
@@ -14,9 +16,14 @@ from fetcher.commands.job_order import CheckedOrder, JobOrder, checked
 from fetcher.commands.preflight import Preflight
 from fetcher.commands.resolve_sources import ResolveSources
 from fetcher.domain.connections import Connection
-from fetcher.domain.errors import DuplicateActiveJob, FetcherError, PortUnavailable
+from fetcher.domain.errors import (
+    DuplicateActiveJob,
+    DuplicateIdempotencyKey,
+    FetcherError,
+    PortUnavailable,
+)
 from fetcher.domain.ids import JobId, new_job_id
-from fetcher.domain.jobs import Job, JobStatus
+from fetcher.domain.jobs import Job, JobStatus, idempotency_key
 from fetcher.domain.request_hash import request_hash
 from fetcher.domain.times import cut_to_milliseconds
 from fetcher.ports import JobRecords, UtcNow
@@ -48,10 +55,12 @@ class JobRules:
     preflight_test: bool = True
     keeps_default_schema: bool = False
     """Whether bare names lie in their type's default schema, whatever the connection's own is."""
+    path: str = "/v1/fetcher"
+    """Where jobs are asked for: part of what an ``Idempotency-Key`` is bound to."""
 
 
 class CreateJob:
-    """Judge the request, look for a repeat, test the connections, store the job, hint.
+    """Judge the request, look for a repeat, admit it, test the connections, store the job, hint.
 
     ``hint`` tells the dispatcher of the new job; it neither waits nor fails.
     """
@@ -62,6 +71,7 @@ class CreateJob:
         resolve: ResolveSources,
         jobs: JobRecords,
         preflight: Preflight,
+        admission: JobAdmission,
         hint: Callable[[JobId], None],
         now: UtcNow,
         rules: JobRules,
@@ -69,6 +79,8 @@ class CreateJob:
         self._resolve = resolve
         self._jobs = jobs
         self._preflight = preflight
+        self._admission = admission
+        self._keys = IdempotencyKeys(jobs, now)
         self._hint = hint
         self._now = now
         self._rules = rules
@@ -84,19 +96,47 @@ class CreateJob:
         digest = request_hash(asked.requested_fields, asked.filters, asked.metadata, asked.options)
         return JudgedOrder(asked, digest)
 
-    async def __call__(self, judged: JudgedOrder, *, tenant: TenantContext) -> CreatedJob:
+    async def __call__(
+        self, judged: JudgedOrder, *, tenant: TenantContext, key: str | None = None
+    ) -> CreatedJob:
         """Raise a FetcherError with the code of spec 9.2's first failing step from 7 on.
 
+        ``key`` is the caller's ``Idempotency-Key``: looked at before duplicates.
         Once the job is being stored, the caller's cancellation waits for the store's answer: a
         client that goes away leaves either a job that will be dispatched, or none.
         """
-        asked, digest = judged.asked, judged.request_hash
+        digest = judged.request_hash
+        scoped_key = None
+        if key is not None:
+            scoped_key = idempotency_key(
+                path=self._rules.path, key=key, product_name=judged.asked.source
+            )
+            held = await self._keys.find(scoped_key, request_hash=digest)
+            if held is not None:
+                return CreatedJob(held, is_new=False)
         repeated = await self._jobs.find_latest_by_hash(
             digest, within_seconds=DUPLICATE_WINDOW_SECONDS
         )
-        if repeated is not None and repeated.status in _COUNT_AS_REPEAT:
+        if repeated is not None and _counts_as_repeat(repeated):
             return CreatedJob(repeated, is_new=False)
+        return await self.anew(judged, tenant=tenant, scoped_key=scoped_key)
 
+    async def anew(
+        self, judged: JudgedOrder, *, tenant: TenantContext, scoped_key: str | None = None
+    ) -> CreatedJob:
+        """Spec 9.2 from step 8 on: whatever has ended is no repeat; what still runs is."""
+        asked, digest = judged.asked, judged.request_hash
+        refused: TooManyPendingJobs | None = None
+        try:
+            await self._admission.admit(asked.source)
+        except TooManyPendingJobs as too_many:
+            refused = too_many
+        if refused is not None:
+            # A repeat is never refused, and in a long queue it may be older than the window.
+            active = await self._jobs.find_active_by_hash(digest)
+            if active is None:
+                raise refused
+            return CreatedJob(active, is_new=False)
         connections = await self._resolved(sorted(asked.mapped_fields))
         sources = source_names(connections, keeps_default=self._rules.keeps_default_schema)
         refuse_lost_filters(asked.filters, asked=asked.mapped_fields, sources=sources)
@@ -106,7 +146,7 @@ class CreateJob:
             _check_product(connection, asked.source)
         if self._rules.preflight_test:
             await self._preflight.check(stored, tenant=tenant)
-        return await self._store(self._pending(asked, digest))
+        return await self._store(self._pending(asked, digest, scoped_key))
 
     async def _resolved(self, names: Sequence[str]) -> Sequence[Connection]:
         """Every named connection, by name."""
@@ -125,7 +165,7 @@ class CreateJob:
             )
         return found
 
-    def _pending(self, asked: CheckedOrder, digest: str) -> Job:
+    def _pending(self, asked: CheckedOrder, digest: str, scoped_key: str | None) -> Job:
         return Job(
             id=new_job_id(),
             status=JobStatus.PENDING,
@@ -136,6 +176,7 @@ class CreateJob:
             metadata=asked.metadata,
             options=asked.options,
             request_id=asked.request_id,
+            idempotency_key=scoped_key,
         )
 
     async def _store(self, job: Job) -> CreatedJob:
@@ -147,24 +188,36 @@ class CreateJob:
         raise PortUnavailable("the record store did not answer in time")
 
     async def _insert_or_find(self, job: Job) -> CreatedJob:
-        """Spec 9.6: insert; on conflict find the active one; once more if it ended in between."""
+        """Spec 9.6: insert; on conflict find the other one; once more if it ended in between."""
         for _ in range(2):
             try:
                 await self._jobs.insert(job)
-            except DuplicateActiveJob:
+            except (DuplicateActiveJob, DuplicateIdempotencyKey):
                 pass
             else:
                 return CreatedJob(job, is_new=True)
-            active = await self._jobs.find_active_by_hash(job.request_hash)
-            if active is not None:
-                return CreatedJob(active, is_new=False)
+            other = await self._conflicting(job)
+            if other is not None:
+                return CreatedJob(other, is_new=False)
         raise FetcherError(
             "FET-0002", "Internal Server Error", "the job could not be told from a repeat"
         )
 
+    async def _conflicting(self, job: Job) -> Job | None:
+        """Whose key or hash stood in the way. The key says more: its job may have ended."""
+        if job.idempotency_key is not None:
+            held = await self._keys.find(job.idempotency_key, request_hash=job.request_hash)
+            if held is not None:
+                return held
+        return await self._jobs.find_active_by_hash(job.request_hash)
+
 
 _COUNT_AS_REPEAT = frozenset({JobStatus.PENDING, JobStatus.PROCESSING, JobStatus.COMPLETED})
 """Failed and cancelled jobs may be asked for again at once (spec 9.5, decisions)."""
+
+
+def _counts_as_repeat(job: Job) -> bool:
+    return job.status in _COUNT_AS_REPEAT and job.result_deleted_at is None
 
 
 def _check_product(connection: Connection, source: str) -> None:

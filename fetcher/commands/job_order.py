@@ -55,7 +55,7 @@ class CheckedOrder:
     @property
     def source(self) -> str:
         """The product that asks, as it is compared (decisions: without case)."""
-        return str(self.metadata["source"]).strip().lower()
+        return str(self.metadata.get("source", "")).strip().lower()
 
 
 def checked(order: JobOrder, *, ceilings: Limits, options_enabled: bool) -> CheckedOrder:
@@ -64,7 +64,7 @@ def checked(order: JobOrder, *, ceilings: Limits, options_enabled: bool) -> Chec
         raise FetcherError(
             "FET-0402",
             "Missing Fields in Request",
-            "missing: mappedFields",
+            "dataRequest.mappedFields is required",
             fields={"mappedFields": "is required"},
         )
     options = order.options or JobOptions()

@@ -25,7 +25,7 @@ from fetcher.domain.jobs import (
     ResultFacts,
     TerminalOutcome,
 )
-from fetcher.domain.result_keys import result_key
+from fetcher.domain.result_keys import attempt_keys, result_key
 from fetcher.domain.terminal_event import (
     JOB_CANCELLED,
     completed_mark,
@@ -143,7 +143,7 @@ class RunJob:
 
     def keys(self, job: Job) -> list[str]:
         """Where the attempts so far may have left an object or an unfinished upload."""
-        return [self._key(job, attempt) for attempt in range(1, job.attempt + 1)]
+        return attempt_keys(self._parts.key_prefix, job.id, job.attempt)
 
     async def discard(self, job: Job, lease: Lease) -> None:
         await self._delete(job, [self._key(job, lease.attempt)])

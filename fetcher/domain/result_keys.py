@@ -11,3 +11,8 @@ def result_key(prefix: str, job_id: JobId, attempt: int) -> str:
     """
     number = "" if attempt <= 1 else f".{attempt}"
     return f"{prefix}external-data/{job_id}{number}.json"
+
+
+def attempt_keys(prefix: str, job_id: JobId, attempts: int) -> list[str]:
+    """Where the attempts so far may have left an object or an unfinished upload."""
+    return [result_key(prefix, job_id, attempt) for attempt in range(1, attempts + 1)]

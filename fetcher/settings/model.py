@@ -174,6 +174,10 @@ class Settings(BaseSettings):
     engine_timeout_sec: Annotated[float, Field(gt=0)] = 300.0
     job_preflight_test: Boolean = True
     options_enabled: Boolean = True
+    jobs_max_pending: Annotated[int, Field(ge=0, le=100_000)] = 10_000
+    jobs_max_pending_per_product: Annotated[int, Field(ge=0, le=100_000)] = 0
+    result_redirect: Boolean = False
+    result_preview_enabled: Boolean | None = None
     job_lease_sec: Annotated[float, Field(gt=0)] = 60.0
     job_lease_renew_sec: Annotated[float, Field(gt=0)] = 15.0
     job_lease_margin_sec: Annotated[float, Field(gt=0)] = 10.0
@@ -259,6 +263,13 @@ class Settings(BaseSettings):
         if self.datasource_host_guard is None:
             return self.multi_tenant_enabled
         return self.datasource_host_guard
+
+    @property
+    def previews_results(self) -> bool:
+        """Whether this process opens results for callers; unless it is said, not in SaaS mode."""
+        if self.result_preview_enabled is None:
+            return self.deployment_mode is not DeploymentMode.SAAS
+        return self.result_preview_enabled
 
     @property
     def events_exchange(self) -> str:

@@ -76,6 +76,10 @@ class FolderObjectStore:
         path = self._path(key)
         await self._run(lambda: self._delete(path, prefix=f"{_digest(key)}."))
 
+    async def temporary_address(self, key: str, *, seconds: int) -> str | None:  # noqa: ARG002 - the port's
+        """None: nobody but this process serves the folder."""
+        return None
+
     def probe(self) -> Probe:
         """The ``object_store`` entry of readiness: writable, with 64 MiB free."""
 

@@ -24,6 +24,7 @@ from fetcher.api.services import (
     ReadinessAnswer,
     SystemServices,
 )
+from fetcher.crypto.keys import KeyRing, KeySet
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.ids import JobId, new_connection_id, new_job_id
 from fetcher.domain.jobs import Filters, Job, JobOptions, JobStatus
@@ -44,6 +45,7 @@ CONNECTIONS = "/v1/management/connections"
 JOBS = "/v1/fetcher"
 HEALTHY = HealthAnswer(self_probe_passed=True)
 READY = ReadinessAnswer(draining=False)
+KEYS = KeyRing(KeySet.from_master(b"m" * 32, version="7"))
 PRODUCT = {"X-Product-Name": "acme-reports"}
 
 
@@ -140,6 +142,7 @@ class Api:
     engines: MemoryEngines
     services: ApiServices
     hints: list[JobId] = field(default_factory=list)
+    event_hints: list[JobId] = field(default_factory=list)
 
     async def call(
         self,
@@ -183,6 +186,7 @@ def an_api(
     records = open_memory_records(clock)
     engines = MemoryEngines()
     hints: list[JobId] = []
+    event_hints: list[JobId] = []
 
     async def answer_health() -> HealthAnswer:
         await trio.lowlevel.checkpoint()
@@ -210,13 +214,16 @@ def an_api(
         cipher=ReversingCipher(),
         limiter=MemoryTestLimiter(),
         hint=hints.append,
+        hint_event=event_hints.append,
+        cleanup=records.cleanup,
+        keys=KEYS,
         now=clock,
         stopping=trio.Event(),
         ceilings=Limits.defaults(),
         settings=settings or HttpSettings(),
     )
     services = replace(services, **replaced)
-    return Api(records, create_app(services), engines, services, hints)
+    return Api(records, create_app(services), engines, services, hints, event_hints)
 
 
 def a_body(**changed: object) -> dict[str, object]:

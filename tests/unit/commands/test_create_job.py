@@ -8,6 +8,7 @@ from trio.testing import MockClock
 
 from fetcher.adapters.environment.internal_sources import EnvironmentSources
 from fetcher.commands.create_job import INSERT_SECONDS, CreateJob, JobRules
+from fetcher.commands.job_admission import JobAdmission
 from fetcher.commands.job_order import JobOrder
 from fetcher.commands.preflight import Preflight
 from fetcher.commands.resolve_sources import ResolveSources
@@ -50,6 +51,7 @@ def a_use_case(jobs: SlowJobs, hints: list[JobId]) -> CreateJob:
         ),
         jobs=cast("JobRecords", jobs),
         preflight=Preflight(MemoryEngines()),
+        admission=JobAdmission(cast("JobRecords", jobs), max_pending=0, max_pending_of_product=0),
         hint=hints.append,
         now=lambda: START,
         rules=JobRules(ceilings=Limits.defaults()),
