@@ -183,6 +183,8 @@ def job_routes(services: ApiServices) -> list[Route]:
             name="list_jobs",
             summary="List jobs",
             tag="Fetcher",
+            resource="fetcher",
+            action="get",
             handler=routes.list,
             parameters=[
                 Parameter(name=HEADER, place="header", description="Only jobs of this product"),
@@ -196,6 +198,8 @@ def job_routes(services: ApiServices) -> list[Route]:
             name="cancel_job",
             summary="Ask a job to stop",
             tag="Fetcher",
+            resource="fetcher",
+            action="post",
             handler=routes.cancel,
             successes={
                 200: Success(description="It is cancelled", model=CancelJobAnswer),
@@ -208,6 +212,8 @@ def job_routes(services: ApiServices) -> list[Route]:
             name="rerun_job",
             summary="Run the request of an ended job again",
             tag="Fetcher",
+            resource="fetcher",
+            action="post",
             handler=routes.rerun,
             successes={
                 202: Success(description="A new job", model=CreateJobAnswer, headers=["Location"]),

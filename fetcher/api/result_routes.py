@@ -86,6 +86,8 @@ def result_routes(services: ApiServices) -> list[Route]:
             name="get_job_result",
             summary="Fetch the stored result, sealed as it is",
             tag="Fetcher",
+            resource="fetcher",
+            action="get",
             handler=routes.get,
             successes={
                 200: Success(
@@ -106,6 +108,8 @@ def result_routes(services: ApiServices) -> list[Route]:
             name="preview_job_result",
             summary="Show the first rows of each table",
             tag="Fetcher",
+            resource="fetcher",
+            action="preview",
             handler=routes.preview,
             parameters=[
                 Parameter(
@@ -128,6 +132,8 @@ def result_routes(services: ApiServices) -> list[Route]:
             name="delete_job_result",
             summary="Delete the stored result",
             tag="Fetcher",
+            resource="fetcher",
+            action="delete",
             handler=routes.delete,
             successes={204: Success(description="Deleted", media_type=None)},
         ),

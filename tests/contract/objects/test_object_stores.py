@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable
+from urllib.request import urlopen
 
 import pytest
 import trio
@@ -207,3 +208,24 @@ async def test_many_small_writes_take_no_turn_of_the_scheduler(store: ObjectStor
             assert turns == 0
             assert await upload.complete() == 100_000
         nursery.cancel_scope.cancel()
+
+
+async def test_a_temporary_address_serves_the_object_or_there_is_none(
+    store: ObjectStore, store_kind: str
+) -> None:
+    key = "a folder/é.json"
+    await put(store, key, b"sealed")
+    address = await store.temporary_address(key, seconds=60)
+    if store_kind == "folder":
+        assert address is None
+        return
+    assert address is not None
+    assert "X-Amz-Algorithm=AWS4-HMAC-SHA256" in address
+    assert "X-Amz-Expires=60" in address
+
+    def fetched() -> bytes:
+        with urlopen(address, timeout=10) as answer:  # noqa: S310 - the test server's own address
+            data: bytes = answer.read()
+            return data
+
+    assert await trio.to_thread.run_sync(fetched) == b"sealed"

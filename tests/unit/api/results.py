@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import trio
 
@@ -83,8 +83,7 @@ class _Chunks:
 def sealed(document: bytes) -> tuple[bytes, str]:
     """The stored text and its signature, by the keys of the tests' API."""
     sealer = ResultSealer(storage_key=KEYS.current.storage, hmac_key=KEYS.current.external_hmac)
-    text = bytes(sealer.feed(document))
-    text += sealer.finish()
+    text = bytes(sealer.feed(document)) + sealer.finish()
     return text, sealer.hmac_hex
 
 
@@ -93,8 +92,7 @@ def an_api_with_store(objects: MemoryObjects | None = None, **options: Any) -> A
 
 
 def bucket(api: Api) -> MemoryObjects:
-    assert isinstance(api.services.objects, MemoryObjects)
-    return api.services.objects
+    return cast("MemoryObjects", api.services.objects)
 
 
 async def completed(api: Api, document: bytes = DOCUMENT, **changed: Any) -> Job:
