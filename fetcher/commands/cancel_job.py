@@ -11,7 +11,6 @@ from fetcher.domain.jobs import CancelAnswer, Job
 from fetcher.domain.result_keys import attempt_keys
 from fetcher.domain.terminal_event import JOB_CANCELLED, failed_mark
 from fetcher.ports import JobRecords, ObjectCleanup, UtcNow
-from fetcher.queries.get_job import get_job
 
 CANCEL_SECONDS = 20.0
 
@@ -61,21 +60,27 @@ class CancelJob:
 
         Once the record is being written, the caller's cancellation waits.
         """
-        job = await get_job(self._jobs, job_id)
+        job = await self._job(job_id)
         mark = failed_mark(job, JOB_CANCELLED, at=self._now())
         with trio.CancelScope(shield=True), trio.move_on_after(CANCEL_SECONDS):
             match await self._jobs.request_cancel(job_id, mark):
                 case CancelAnswer.UNKNOWN:
                     raise JobNotFound(job_id)
                 case CancelAnswer.ENDED:
-                    raise JobEnded(await get_job(self._jobs, job_id))
+                    raise JobEnded(await self._job(job_id))
                 case CancelAnswer.REQUESTED:
-                    return CancelledJob(await get_job(self._jobs, job_id), has_ended=False)
+                    return CancelledJob(await self._job(job_id), has_ended=False)
                 case CancelAnswer.CANCELLED:
                     self._hint(job_id)
-                    ended = await get_job(self._jobs, job_id)
+                    ended = await self._job(job_id)
                     keys = attempt_keys(self._key_prefix, job_id, ended.attempt)
                     if keys:
                         await self._cleanup.note(job_id, keys)
                     return CancelledJob(ended, has_ended=True)
         raise PortUnavailable("the record store did not answer in time")
+
+    async def _job(self, job_id: JobId) -> Job:
+        job = await self._jobs.get(job_id)
+        if job is None:
+            raise JobNotFound(job_id)
+        return job

@@ -2,13 +2,12 @@
 
 import trio
 
-from fetcher.domain.errors import FetcherError, PortUnavailable
+from fetcher.domain.errors import FetcherError, JobNotFound, PortUnavailable
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import Job
+from fetcher.domain.stored_results import NoObjectStore, ResultDeleted, stored_facts
 from fetcher.domain.times import cut_to_milliseconds
 from fetcher.ports import JobRecords, ObjectStore, UtcNow
-from fetcher.queries.get_job import get_job
-from fetcher.queries.stored_result import ResultMissing, result_of
 
 DELETE_SECONDS = 90.0
 
@@ -31,14 +30,18 @@ class DeleteResult:
     async def __call__(self, job_id: JobId) -> None:
         """Raise ``FET-1001``, ``FET-1021`` while the job runs, ``FET-1024`` where there is no
         result any more; the caller's cancellation waits for both stores."""
-        job = await get_job(self._jobs, job_id)
+        job = await self._jobs.get(job_id)
+        if job is None:
+            raise JobNotFound(job_id)
         if job.status.is_active:
             raise JobRuns(job)
-        found = await result_of(self._jobs, self._objects, job_id)
+        facts = stored_facts(job)
+        if self._objects is None:
+            raise NoObjectStore
         with trio.CancelScope(shield=True), trio.move_on_after(DELETE_SECONDS):
-            await found.objects.delete(found.facts.path)
+            await self._objects.delete(facts.path)
             at = cut_to_milliseconds(self._now())
             if not await self._jobs.mark_result_deleted(job_id, at=at):
-                raise ResultMissing("the result was deleted")
+                raise ResultDeleted
             return
         raise PortUnavailable("the stores did not answer in time")

@@ -2,12 +2,11 @@
 
 from fetcher.commands.create_job import CreatedJob, CreateJob, JudgedOrder
 from fetcher.commands.job_order import CheckedOrder
-from fetcher.domain.errors import FetcherError
+from fetcher.domain.errors import FetcherError, JobNotFound
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import Job
 from fetcher.domain.request_hash import request_hash
 from fetcher.ports import JobRecords
-from fetcher.queries.get_job import get_job
 from fetcher_engine import TenantContext
 
 
@@ -35,7 +34,9 @@ class RerunJob:
 
         Raise ``FET-1001``, ``FET-1023``, or what creating a job raises.
         """
-        job = await get_job(self._jobs, job_id)
+        job = await self._jobs.get(job_id)
+        if job is None:
+            raise JobNotFound(job_id)
         if job.status.is_active:
             raise JobNotEnded(job)
         judged = _same_request(job, request_id)

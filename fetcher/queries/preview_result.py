@@ -17,8 +17,9 @@ from fetcher.domain.errors import FetcherError, ObjectNotFound, PortUnavailable
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import Job
 from fetcher.domain.result_rows import DocumentMalformed, TableHead, head_of_tables
+from fetcher.domain.stored_results import ResultGone
 from fetcher.ports import JobRecords, ObjectStore
-from fetcher.queries.stored_result import GONE, JobResult, ResultMissing, result_of
+from fetcher.queries.stored_result import JobResult, result_of
 
 MAX_DOCUMENT_BYTES: Final = 16 * 1024 * 1024
 PREVIEW_SECONDS: Final = 60.0
@@ -100,7 +101,7 @@ class PreviewResult:
         except DocumentMalformed:
             problem = ResultUnverifiable("malformed")
         except ObjectNotFound:
-            problem = ResultMissing(GONE)
+            problem = ResultGone()
         finally:
             opener.close()
         raise problem

@@ -2,27 +2,11 @@
 
 from dataclasses import dataclass
 
-from fetcher.domain.errors import FetcherError
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import Job, JobStatus, ResultFacts
+from fetcher.domain.jobs import Job, ResultFacts
+from fetcher.domain.stored_results import NoObjectStore, ResultGone, stored_facts
 from fetcher.ports import JobRecords, ObjectStore
 from fetcher.queries.get_job import get_job
-
-GONE = "the stored result is gone from the object store"
-
-
-class ResultMissing(FetcherError):
-    def __init__(self, message: str) -> None:
-        super().__init__("FET-1024", "Result Not Found", message)
-
-
-class NoObjectStore(FetcherError):
-    """A manager without a store cannot serve results (decisions, "S3 in the Manager")."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "FET-0003", "Service Unavailable", "this process has no object store (OBJECT_STORAGE_*)"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +29,10 @@ async def result_of(jobs: JobRecords, objects: ObjectStore | None, job_id: JobId
     store.
     """
     job = await get_job(jobs, job_id)
-    if job.status is not JobStatus.COMPLETED or job.result is None:
-        raise ResultMissing(f"the job has no result: it is {job.status}")
-    if job.result_deleted_at is not None:
-        raise ResultMissing("the result was deleted")
+    facts = stored_facts(job)
     if objects is None:
         raise NoObjectStore
-    return JobResult(job, job.result, objects)
+    return JobResult(job, facts, objects)
 
 
 async def stored_result(
@@ -61,5 +42,5 @@ async def stored_result(
     found = await result_of(jobs, objects, job_id)
     size = await found.objects.size(found.facts.path)
     if size is None:
-        raise ResultMissing(GONE)
+        raise ResultGone
     return StoredResult(found.job, found.facts, found.objects, size)
