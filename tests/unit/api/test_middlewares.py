@@ -59,7 +59,8 @@ async def test_unknown_path_is_told_in_the_framework_s_words() -> None:
         ("PUT", CONNECTIONS, "GET, HEAD, POST"),
         ("OPTIONS", CONNECTIONS, "GET, HEAD, POST"),
         ("DELETE", f"{JOBS}/{uuid.uuid4()}", "GET, HEAD"),
-        ("GET", JOBS, "POST"),
+        ("PUT", JOBS, "GET, HEAD, POST"),
+        ("GET", f"{JOBS}/{uuid.uuid4()}/cancel", "POST"),
         ("POST", "/health", "GET, HEAD"),
     ],
 )
