@@ -14,7 +14,7 @@ _MAX_PIECE_BYTES = 256 * 1024
 _FIRST_SLICE_ROWS = 32
 """Rows that are encoded together while nothing is known about their size."""
 
-_MAX_SLICE_ROWS = 256
+_MAX_SLICE_ROWS = 512
 """Rows that are encoded together at most, however small they are."""
 
 _MAX_REFUSALS = 5
@@ -32,6 +32,7 @@ class RowEncoder:
         self._source = source
         self._encoding = encoding
         self._slice_rows = _FIRST_SLICE_ROWS
+        self._columns: Sequence[str] = ()
         self._refusals = 0
         self._not_offered = 0
 
@@ -83,7 +84,7 @@ class RowEncoder:
 
     def _by_engine(self, rows: Sequence[Mapping[str, object]]) -> Iterator[RowPiece]:
         try:
-            texts = encode_rows(rows)
+            texts, self._columns = encode_rows(rows, self._columns)
             encoded = None if texts is None else list(map(str.encode, texts))
         except Exception:  # noqa: BLE001 - row by row, the one that cannot be written is found
             encoded = None

@@ -4,13 +4,20 @@ Each function gives exactly what :func:`encode_value` makes of each value. Only 
 type is known are written by column; anything else is written on its own.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, pairwise, repeat
 from operator import itemgetter, or_
 from typing import Any
 
-from fetcher_engine.json_scalars import BY_COLUMN, Parts
-from fetcher_engine.json_values import BY_TYPE, MAX_DEPTH, NotEncodable, encode_other, encode_text
+from fetcher_engine.json_scalars import BY_COLUMN, Parts, sparse_floats
+from fetcher_engine.json_values import (
+    BY_TYPE,
+    MAX_DEPTH,
+    NotEncodable,
+    encode_other,
+    encode_text,
+    encode_value,
+)
 
 _MAX_ITEMS = 64 * 1024
 """Items of arrays that are laid side by side; cyclic arrays would multiply with each level."""
@@ -24,16 +31,20 @@ _MAX_SPARSENESS = 4
 _FEW = 4
 """With fewer objects of one shape than this, laying out columns costs more than it brings."""
 
+_SAMPLE = 16
+"""By so many values of a column with gaps its usual kind is guessed; others are then one by one."""
+
 _NOTHING = type(None)
 
 
 class _Absent:
-    """What stands where a row has no such column."""
+    """What stands where a row has no such column. A list that is written has nothing for it."""
+
+    __slots__ = ()  # the garbage collector need not look at it, nor at what holds nothing else
+    __repr__ = "".strip  # a function in C, unlike any that could be written here
 
 
 _ABSENT = _Absent()
-
-_CONSTANTS = {bool, _NOTHING}
 
 _PLAIN: dict[type, Callable[[Any], str]] = {
     str: encode_text,
@@ -43,38 +54,50 @@ _PLAIN: dict[type, Callable[[Any], str]] = {
 """Kinds whose values may be told from others and written in one go."""
 
 
-def encode_rows(rows: Sequence[Mapping[str, object]]) -> Sequence[str] | None:
-    """One JSON object a row, columns in byte order; None for rows that share too few columns.
+def encode_rows(
+    rows: Sequence[Mapping[str, object]], known: Sequence[str] = ()
+) -> tuple[Sequence[str] | None, Sequence[str]]:
+    """One JSON object a row, columns in byte order, or None for rows that share too few columns.
 
-    Raise anything where a row cannot be written; writing the rows one by one tells which.
+    ``known`` are columns that rows of changing shape may have, in byte order; beside the objects
+    comes what is known after these rows. Raise anything where a row cannot be written; writing the
+    rows one by one tells which.
     """
     objects: Sequence[dict[str, Any]] = [
         row if type(row) is dict else {name: row[name] for name in row} for row in rows
     ]
-    names = _in_order(objects[0])
-    if set(map(len, objects)) == {len(names)}:
+    sizes = list(map(len, objects))
+    if sizes.count(sizes[0]) == len(sizes):
         try:
-            return _joined(_objects(names, objects, depth=0), len(objects))
+            parts = _objects(_in_order(objects[0]), objects, depth=0)
+            return _joined(parts, len(objects)), known
         except KeyError:
             pass  # as many columns, but not the same
-    names = _in_order(set().union(*objects))
-    if len(names) * len(objects) > _MAX_SPARSENESS * sum(map(len, objects)):
-        return None
-    return _encode_sparse(names, objects)
+    most = _MAX_SPARSENESS * sum(sizes) // len(sizes)
+    if 0 < len(known) <= most:
+        texts = _encode_sparse(known, objects)
+        if texts is not None:
+            return texts, known
+        names = _in_order(set(known).union(*objects))
+    else:
+        names = []
+    if not 0 < len(names) <= most:
+        names = _in_order(set().union(*objects))
+    return (_encode_sparse(names, objects), names) if len(names) <= most else (None, known)
 
 
-def _encode_sparse(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> Sequence[str]:
+def _encode_sparse(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> Sequence[str] | None:
+    """None where a row has another column than these."""
     nothing: dict[str, Any] = dict.fromkeys(names, _ABSENT)
-    columns = list(zip(*map(dict.values, map(or_, repeat(nothing), rows)), strict=True))
-    is_first_everywhere = _Absent not in set(map(type, columns[0]))
-    comma = "{" if is_first_everywhere else ","
+    cells = list(chain.from_iterable(map(dict.values, map(or_, repeat(nothing), rows))))
+    if len(cells) > len(names) * len(rows):
+        return None
     parts: Parts = []
-    for name, values in zip(names, columns, strict=True):
-        parts += _sparse_members(f"{comma}{encode_text(name)}:", values)
-        comma = ","
-    if is_first_everywhere:
-        parts.append("}")
-        return _joined(parts, len(rows))
+    for at, name in enumerate(names):
+        parts += _sparse_members(f",{encode_text(name)}:", cells[at :: len(names)])
+    first = parts[0]
+    if isinstance(first, str):  # each row has the first column
+        return _joined([f"{{{first[1:]}", *parts[1:], "}"], len(rows))
     return [f"{{{text[1:]}}}" for text in _joined(parts, len(rows))]
 
 
@@ -110,25 +133,65 @@ def _joined(parts: Parts, count: int) -> Sequence[str]:
     return list(map("".join, zip(*columns)))  # noqa: B905 - repeat() has no end
 
 
-def _sparse_members(lead: str, values: Sequence[Any]) -> Parts:
+def _sparse_members(lead: str, values: list[Any]) -> Parts:
     """What each row has of a column, ``lead`` before it."""
-    kinds = set(map(type, values))
+    kinds = set(map(type, values[:_SAMPLE]))
     if _Absent not in kinds:
-        return [lead, *_encode_kinds(kinds, values, depth=0)]
-    kinds.remove(_Absent)
-    if kinds <= _CONSTANTS:
-        members = {True: f"{lead}true", False: f"{lead}false", None: f"{lead}null", _ABSENT: ""}
-        return [list(map(members.__getitem__, values))]
+        kinds = set(map(type, values))
+        if _Absent not in kinds:
+            return [lead, *_encode_kinds(kinds, values, depth=0)]
+    kinds -= {_Absent, _NOTHING}
+    if kinds == {float} and (texts := sparse_floats(values, _ABSENT)) is not None:
+        return [[text and lead + text for text in texts]]
     null = f"{lead}null"
-    beside_null = kinds - {_NOTHING}
-    if beside_null == {int}:
-        return [["" if v is _ABSENT else null if v is None else f"{lead}{v}" for v in values]]
-    encode = _PLAIN.get(beside_null.pop()) if len(beside_null) == 1 else None
-    if encode is not None:
-        return [["" if v is _ABSENT else null if v is None else lead + encode(v) for v in values]]
-    present = [v for v in values if v is not _ABSENT]
-    text = iter(_joined([lead, *_encode_kinds(kinds, present, depth=0)], len(present)))
-    return [["" if v is _ABSENT else next(text) for v in values]]
+    # one expression a kind: what a call for each value would cost is as much as all else here
+    if kinds == {int}:
+        members = [
+            f"{lead}{v}"
+            if type(v) is int
+            else ""
+            if v is _ABSENT
+            else null
+            if v is None
+            else lead + encode_value(v)
+            for v in values
+        ]
+    elif kinds == {str}:
+        members = [
+            lead + encode_text(v)
+            if type(v) is str
+            else ""
+            if v is _ABSENT
+            else null
+            if v is None
+            else lead + encode_value(v)
+            for v in values
+        ]
+    elif kinds <= {bool}:
+        true, false = f"{lead}true", f"{lead}false"
+        members = [
+            ""
+            if v is _ABSENT
+            else null
+            if v is None
+            else true
+            if v is True
+            else false
+            if v is False
+            else lead + encode_value(v)
+            for v in values
+        ]
+    else:
+        present = [v for v in values if v is not _ABSENT]
+        member = _each(encode_column(present, depth=0), len(present)).__next__
+        members = ["" if v is _ABSENT else lead + member() for v in values]
+    return [members]
+
+
+def _each(parts: Parts, count: int) -> Iterator[str]:
+    """The texts one by one, joined where they have several parts."""
+    [first, *more] = parts
+    return iter(_joined(parts, count) if more or isinstance(first, str) else first)
 
 
 def encode_column(values: Sequence[Any], depth: int) -> Parts:
@@ -163,8 +226,8 @@ def _encode_nullable(kind: type, values: Sequence[Any], depth: int) -> Sequence[
     if (encode := _PLAIN.get(kind)) is not None:
         return ["null" if value is None else encode(value) for value in values]
     present = [value for value in values if value is not None]
-    text = iter(_joined(_encode_kind(kind, present, depth), len(present)))
-    return ["null" if v is None else next(text) for v in values]
+    text = _each(_encode_kind(kind, present, depth), len(present)).__next__
+    return ["null" if v is None else text() for v in values]
 
 
 def _one_by_one(values: Iterable[Any], depth: int) -> Sequence[str]:

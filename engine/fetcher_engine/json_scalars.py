@@ -13,11 +13,14 @@ from fetcher_engine.json_values import BY_TYPE, encode_text
 Parts: TypeAlias = list[str | Sequence[str]]
 """What the texts of some values are made of, in order: a text that all share, or a text each."""
 
+_ESCAPED = bytes(range(0x20)) + b'"\\'
+"""What no JSON string has as it is. No byte of another character in UTF-8 is one of these."""
+
 
 def _texts(values: Sequence[str]) -> Parts:
-    joined = "".join(values)
     # to look through all at once is quicker than a call for each
-    if '"' in joined or "\\" in joined or not joined.isprintable():
+    joined = "".join(values).encode()
+    if len(joined.translate(None, _ESCAPED)) < len(joined):
         return [list(map(encode_text, values))]
     return ['"', values, '"']
 
@@ -27,7 +30,7 @@ def _ints(values: Sequence[int]) -> Parts:
 
 
 def _floats(values: Sequence[float]) -> Parts:
-    texts = list(map(float.__repr__, values))
+    texts = list(map(repr, values))
     joined = f"{','.join(texts)},"
     if "e" in joined or "n" in joined:
         encode = BY_TYPE[float]
@@ -37,6 +40,21 @@ def _floats(values: Sequence[float]) -> Parts:
     if ".0," in joined:
         texts = joined.replace(".0,", ",").split(",")[:-1]
     return [texts]
+
+
+def sparse_floats(values: list[Any], absent: object) -> list[str] | None:
+    """Floats and nulls, '' for each ``absent``, whose repr() is empty; None where they are others.
+
+    The list is written as one text, in C: its gaps need not be taken out and put in again.
+    """
+    if not set(map(type, values)) <= {float, type(None), type(absent)}:
+        return None
+    joined = repr(values)[1:-1].replace("None", "null")
+    if "e" in joined or "i" in joined or "a" in joined:  # exponents, inf and nan
+        return None
+    if ".0" in joined:
+        joined = f"{joined},".replace(".0,", ",")[:-1]
+    return joined.split(", ")
 
 
 def _decimals(values: Sequence[Decimal]) -> Parts | None:

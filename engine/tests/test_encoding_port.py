@@ -175,11 +175,11 @@ def test_values_beyond_a_hosts_encoder_are_not_changed(value: object) -> None:
 
 def test_after_refusals_fewer_slices_are_offered_until_one_is_taken() -> None:
     encoding = Answering(None)
-    rows = [{"a": n} for n in range(32 + 256 * 200)]
+    rows = [{"a": n} for n in range(32 + 512 * 200)]
     encoder = RowEncoder(source="s", table="t", encoding=encoding)
     assert b",".join(data for data, _ in encoder.encode(rows)) == joined(pieces_of(rows))
     firsts = [offered[0]["a"] for offered in encoding.offered]
-    slices = [0] + [32 + 256 * (at - 1) for at in (2, 6, 14, 30, 62, 94, 126, 158, 190)]
+    slices = [0] + [32 + 512 * (at - 1) for at in (2, 6, 14, 30, 62, 94, 126, 158, 190)]
     assert firsts == slices
     encoding.answer, encoding.offered = Orjson().encode, []
     assert b",".join(data for data, _ in encoder.encode(rows)) == joined(pieces_of(rows))
@@ -204,11 +204,11 @@ def test_slices_offered_make_pieces_of_256_kib() -> None:
 
 def test_slices_shrink_at_once_when_rows_grow() -> None:
     encoding = Answering(Orjson().encode)
-    rows = [{"x": ""}] * 500 + [{"x": "y" * 100_000}] * 20
+    rows = [{"x": ""}] * 1000 + [{"x": "y" * 100_000}] * 20
     pieces = pieces_of(rows, encoding)
     assert joined(pieces) == joined(pieces_of(rows))
     assert max(len(data) for data, _ in pieces) <= 2 * 256 * 1024
-    assert max(map(len, encoding.offered)) == 256
+    assert max(map(len, encoding.offered)) == 512
 
 
 def test_a_row_larger_than_a_piece_is_one_piece() -> None:
