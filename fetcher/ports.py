@@ -74,7 +74,8 @@ class ConnectionRecords(Protocol):
     async def update(self, connection: Connection, *, read_at: datetime) -> UpdateAnswer:
         """Write all but id, product, ``created_at`` and ``deleted_at``.
 
-        Only where the record is live and its ``updated_at`` still is ``read_at``. Raise
+        Only where the record is live and its ``updated_at`` still is ``read_at``; the new one must
+        be later, or two changes within one millisecond could not be told apart. Raise
         DuplicateConfigName when another live connection has the new name.
         """
         ...

@@ -115,6 +115,13 @@ LIST_INDEXES: Final = (
     ),
 )
 
+PENDING_INDEX: Final = Index(
+    # Both counts of waiting jobs are answered by its keys, and no record is read.
+    name="idx_job_pending_source",
+    keys=[("status", ASCENDING), ("metadata.source", ASCENDING)],
+    partial=_PENDING,
+)
+
 IDEMPOTENCY_INDEX: Final = Index(
     name="uniq_job_idempotency_key",
     keys=[("idempotency_key", ASCENDING)],
@@ -161,7 +168,9 @@ async def prepare_indexes(database: Database) -> None:
         if name in await _existing(connections):
             await _drop(connections, name)
     await _make_missing(connections, CONNECTION_INDEXES)
-    await _make_missing(jobs, (*JOB_INDEXES, *SWEEP_INDEXES, *LIST_INDEXES, IDEMPOTENCY_INDEX))
+    await _make_missing(
+        jobs, (*JOB_INDEXES, *SWEEP_INDEXES, *LIST_INDEXES, PENDING_INDEX, IDEMPOTENCY_INDEX)
+    )
     await _make_active_hash_unique(jobs)
 
 

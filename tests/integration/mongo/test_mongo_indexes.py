@@ -68,6 +68,10 @@ OWN_INDEXES: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
     "idx_job_list": ({"created_at": -1, "_id": -1}, {}),
     "idx_job_list_status": ({"status": 1, "created_at": -1, "_id": -1}, {}),
     "idx_job_list_datasources": ({"datasources": 1, "created_at": -1, "_id": -1}, {}),
+    "idx_job_pending_source": (
+        {"status": 1, "metadata.source": 1},
+        {"partialFilterExpression": {"status": "pending"}},
+    ),
     "uniq_job_idempotency_key": (
         {"idempotency_key": 1},
         {"unique": True, "partialFilterExpression": {"idempotency_key": {"$exists": True}}},
