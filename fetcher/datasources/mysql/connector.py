@@ -68,6 +68,8 @@ class MysqlSource:
             self._has_snapshots = await session.begin_snapshot()
             if not self._has_snapshots:
                 raise SnapshotRefused
+        else:
+            await session.check_settings()
         found = await self._catalogue(session).tables(request.tables)
         queries = [
             table_query(

@@ -44,6 +44,13 @@ _SETUP: Final = """SET SESSION sql_mode = '', time_zone = '+00:00', sql_auto_is_
 padding, and dates that are none are shown as they are stored. A limit on rows or a NULL that means
 "the last inserted" would quietly change what is read."""
 
+_SETTINGS_HOLD: Final = (
+    "SELECT @@SESSION.sql_mode, @@SESSION.time_zone, @@SESSION.sql_auto_is_null,"
+    " @@SESSION.sql_select_limit"
+)
+_HELD: Final[Row] = ("", "+00:00", "0", "18446744073709551615")
+"""Of all settings those that decide what a value or a condition means, and which rows come."""
+
 _TRANSACTION: Final = (
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
@@ -61,6 +68,7 @@ class Session:
         self._statement_seconds = statement_seconds
         self._busy = False
         self._closed = False
+        self._checks_settings = False
         self.is_mariadb = "mariadb" in opened.link.server_version.lower()
 
     @classmethod
@@ -88,6 +96,17 @@ class Session:
                 return False
         return True
 
+    async def check_settings(self) -> None:
+        """For reading without a snapshot: now, and before each statement that gives rows.
+
+        Raise SourceFailure ``pooled`` where a proxy lets another session answer than the one that
+        was prepared: outside of a transaction it is free to.
+        """
+        self._checks_settings = True
+        rows = await self.execute(_SETTINGS_HOLD, Stage.SESSION)
+        if list(rows) != [_HELD]:
+            raise SourceFailure(Stage.SESSION, "pooled")
+
     async def execute(
         self, statement: str, stage: Stage, *, table: str | None = None
     ) -> Sequence[Row]:
@@ -102,6 +121,8 @@ class Session:
 
     async def begin_rows(self, statement: str, *, table: str, filtered: bool) -> None:
         """Send a statement whose rows :meth:`read_rows` gives; wait until they begin."""
+        if self._checks_settings:
+            await self.check_settings()
         begun = False
         with trio.move_on_after(self._statement_seconds + SETUP_SECONDS):
             await self._call(

@@ -1,12 +1,15 @@
 """One file being read. Calls block and run in threads; whoever is cancelled stops the statement."""
 
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeVar
 
 import trio
 
+from fetcher.datasources.connecting import TIMEOUT
 from fetcher.datasources.sqlite.connect import SqliteFolder, open_file
 from fetcher.datasources.sqlite.errors import failure_of
 from fetcher_engine import SourceFailure, Stage
@@ -17,10 +20,42 @@ STOP_CHECK_OPERATIONS: Final = 20_000
 """Steps of SQLite's machine between two looks at the stop flag: about a millisecond."""
 
 LOCK_PAUSE_SECONDS: Final = 0.05
+OPEN_SECONDS: Final = 10.0
 CLOSE_SECONDS: Final = 2.0
 
 _THREADS: Final = trio.CapacityLimiter(8)
+_OPENING_THREADS: Final = trio.CapacityLimiter(8)
 _CLOSING_THREADS: Final = trio.CapacityLimiter(8)
+
+
+class _Opening:
+    """A connection that is being opened, for whoever may not wait for it to the end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._opened: sqlite3.Connection | None = None
+        self._is_abandoned = False
+
+    def run(
+        self, open_it: Callable[[], sqlite3.Connection | SourceFailure]
+    ) -> sqlite3.Connection | SourceFailure:
+        outcome = open_it()
+        if isinstance(outcome, SourceFailure):
+            return outcome
+        with self._lock:
+            self._opened = outcome
+            is_abandoned = self._is_abandoned
+        if is_abandoned:
+            outcome.close()
+        return outcome
+
+    def abandon(self) -> None:
+        """Nobody takes the connection: it is closed, by its thread where that still opens it."""
+        with self._lock:
+            self._is_abandoned = True
+            opened = self._opened
+        if opened is not None:
+            opened.close()
 
 
 class Session:
@@ -42,10 +77,20 @@ class Session:
         statement_seconds: float,
         max_cell_bytes: int,
     ) -> "Session":
-        """Raise SourceFailure."""
-        outcome = await trio.to_thread.run_sync(
-            open_file, folder, database_name, max_cell_bytes, limiter=_THREADS
-        )
+        """Raise SourceFailure. A file system that does not answer in time is left to its thread."""
+        opening = _Opening()
+        outcome: sqlite3.Connection | SourceFailure = SourceFailure(Stage.SESSION, TIMEOUT)
+        try:
+            with trio.move_on_after(OPEN_SECONDS):
+                outcome = await trio.to_thread.run_sync(
+                    opening.run,
+                    partial(open_file, folder, database_name, max_cell_bytes),
+                    limiter=_OPENING_THREADS,
+                    abandon_on_cancel=True,
+                )
+        finally:
+            if isinstance(outcome, SourceFailure):
+                opening.abandon()
         if isinstance(outcome, SourceFailure):
             raise outcome
         return cls(outcome, statement_seconds=statement_seconds)

@@ -17,15 +17,15 @@ _FORGETTING = (
 class RefusingProxy:
     """What starts with ``statement`` is answered with ``refusal``, by nothing where that is empty.
 
-    ``hangs_up``: afterwards the connection ends. ``forgets``: settings are lost between two
-    statements, as where each has a server of its own. ``statement_in`` finds the statement in what
-    a client sends: each request is a message of its own, since nobody pipelines here.
+    ``hangs_up``: afterwards the connection ends. ``rewrite``: the message that the server gets for
+    a statement, as where each meets a session of its own. ``statement_in`` finds the statement in
+    what a client sends: each request is a message of its own, since nobody pipelines here.
     """
 
     statement: bytes
     refusal: bytes
     hangs_up: bool = False
-    forgets: bool = False
+    rewrite: Callable[[bytes], bytes] | None = None
     statement_in: Callable[[bytes], bytes | None]
     port: int = 0
     heard: list[bytes] = field(default_factory=list)
@@ -81,8 +81,8 @@ async def _up(proxy: RefusingProxy, client: trio.SocketStream, server: trio.Sock
                     await client.send_all(proxy.refusal)
                 if proxy.hangs_up:
                     return
-            elif proxy.forgets and statement is not None:
-                await server.send_all(_query(_FORGETTING + statement))
+            elif proxy.rewrite is not None and statement is not None:
+                await server.send_all(proxy.rewrite(statement))
             else:
                 await server.send_all(message)
     except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -100,5 +100,14 @@ async def _down(
     scope.cancel()
 
 
-def _query(text: bytes) -> bytes:
+def postgresql_forgetting(statement: bytes) -> bytes:
+    """Settings are lost between two statements."""
+    return _postgresql_query(_FORGETTING + statement)
+
+
+def mysql_query(statement: bytes) -> bytes:
+    return (len(statement) + 1).to_bytes(3, "little") + b"\0\3" + statement
+
+
+def _postgresql_query(text: bytes) -> bytes:
     return b"Q" + (len(text) + 5).to_bytes(4, "big") + text + b"\0"

@@ -1,6 +1,7 @@
 """Values of MariaDB beyond the golden matrix (spec datasources 10.3, 19.8)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -8,7 +9,12 @@ import pytest
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EngineError
 from tests.integration.datasources.harness import document, engines, rows_of
-from tests.integration.datasources.mariadb import connection_to, own_database, run_sql
+from tests.integration.datasources.mariadb import (
+    connection_to,
+    own_database,
+    run_sql,
+    running_server,
+)
 from tests.servers.addresses import SqlAddress
 
 pytestmark = pytest.mark.integration
@@ -118,9 +124,19 @@ async def test_every_float_comes_back_as_the_same_float(database: SqlAddress) ->
     assert max(len(value.as_tuple().digits) for value in usual) <= 10
 
 
-async def test_settings_of_the_server_change_no_value(
-    database: SqlAddress, mariadb: SqlAddress
-) -> None:
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlAddress]:
+    """Whose global settings are the tests' own."""
+    with running_server(tmp_path_factory.mktemp("mariadb") / "server") as server:
+        yield server.admin
+
+
+async def test_settings_of_the_server_change_no_value(own_server: SqlAddress) -> None:
+    with own_database(own_server) as database:
+        await _settings_change_no_value(database)
+
+
+async def _settings_change_no_value(database: SqlAddress) -> None:
     run_sql(
         database,
         "CREATE TABLE t (c char(4), z timestamp NULL, s varchar(9))",
@@ -129,32 +145,20 @@ async def test_settings_of_the_server_change_no_value(
         "INSERT INTO t SELECT * FROM t",
     )
     modes = "NO_BACKSLASH_ESCAPES,ANSI_QUOTES,PIPES_AS_CONCAT,PAD_CHAR_TO_FULL_LENGTH"
-    user = "fetcher_src_odd"
     run_sql(
-        mariadb,
-        f"CREATE OR REPLACE USER {user}@'%' IDENTIFIED BY 'odd'",
-        f"GRANT SELECT ON {database.database}.* TO {user}@'%'",
+        database,
+        "CREATE USER odd@'%' IDENTIFIED BY 'odd'",
+        f"GRANT SELECT ON {database.database}.* TO odd@'%'",
         "SET GLOBAL init_connect = \"SET sql_mode = '"
         f"{modes}', time_zone = '+05:45', sql_select_limit = 1\"",
     )
-    try:
-        connection = connection_to(
-            SqlAddress(
-                host=database.host,
-                port=database.port,
-                user=user,
-                password="odd",
-                database=database.database,
-            )
+    connection = connection_to(replace(database, user="odd", password="odd"))
+    async with engines() as opened:
+        rows = await rows_of(
+            opened,
+            connection,
+            "t",
+            ["c", "s", "z"],
+            where={"s": {"eq": ["a\\b'c"], "like": ["a\\\\b'_"]}},
         )
-        async with engines() as opened:
-            rows = await rows_of(
-                opened,
-                connection,
-                "t",
-                ["c", "s", "z"],
-                where={"s": {"eq": ["a\\b'c"], "like": ["a\\\\b'_"]}},
-            )
-    finally:
-        run_sql(mariadb, "SET GLOBAL init_connect = ''", f"DROP USER {user}@'%'")
     assert rows == [{"c": "x", "s": "a\\b'c", "z": "2031-04-05T00:00:00Z"}] * 2

@@ -14,8 +14,10 @@ from tests.integration.datasources import harness, mariadb
 from tests.integration.datasources.harness import document, engines, extraction
 from tests.integration.datasources.refusing import (
     RefusingProxy,
+    mysql_query,
     mysql_refusal,
     mysql_statement,
+    postgresql_forgetting,
     postgresql_refusal,
     postgresql_statement,
     served,
@@ -76,7 +78,7 @@ async def before_postgresql(
         statement=b"BEGIN",
         refusal=postgresql_refusal(state, is_last=hangs_up) if state else b"",
         hangs_up=hangs_up,
-        forgets=forgets,
+        rewrite=postgresql_forgetting if forgets else None,
         statement_in=postgresql_statement,
     )
     async with served(proxy, address.host, address.port):
@@ -85,12 +87,18 @@ async def before_postgresql(
 
 @asynccontextmanager
 async def before_mysql(
-    address: SqlAddress, statement: bytes, code: int, *, hangs_up: bool = False
+    address: SqlAddress,
+    statement: bytes,
+    code: int,
+    *,
+    hangs_up: bool = False,
+    rewrite: Callable[[bytes], bytes] | None = None,
 ) -> AsyncIterator[tuple[Connection, RefusingProxy]]:
     proxy = RefusingProxy(
         statement=statement,
         refusal=mysql_refusal(code) if code else b"",
         hangs_up=hangs_up,
+        rewrite=rewrite,
         statement_in=mysql_statement,
     )
     async with served(proxy, address.host, address.port):
@@ -132,6 +140,30 @@ async def test_mysql_is_read_without_a_snapshot_and_that_is_told(
         for _ in range(2):
             assert await extraction(opened, connection, FIELDS) == (WHOLE, WITHOUT)
     assert told(logs) == [REFUSED, AGAIN]
+
+
+@pytest.mark.parametrize("check", [1, 2, 3])
+async def test_mysql_without_a_snapshot_is_not_read_from_a_session_that_was_not_prepared(
+    mysql: SqlAddress, check: int
+) -> None:
+    """Before all, and before the statement of each of the two tables."""
+    asked: list[bytes] = []
+
+    def rewrite(statement: bytes) -> bytes:
+        if statement.startswith(b"SELECT @@SESSION."):
+            asked.append(statement)
+            if len(asked) == check:
+                statement = statement.replace(b"@@SESSION.time_zone", b"'SYSTEM'")
+        return mysql_query(statement)
+
+    async with (
+        before_mysql(mysql, b"START TRANSACTION", 1064, rewrite=rewrite) as (connection, _),
+        engines() as opened,
+    ):
+        with pytest.raises(EngineError) as caught:
+            await document(opened, connection, FIELDS)
+    assert (caught.value.stage, caught.value.reason) == ("session", "pooled")
+    assert len(asked) == check
 
 
 async def test_each_connection_is_told_of(postgresql: SqlAddress, logs: Logs) -> None:
