@@ -46,7 +46,7 @@ from fetcher.domain.jobs import (
     TerminalOutcome,
 )
 from fetcher.domain.message_envelope import HeaderValue
-from fetcher_engine import Engine
+from fetcher_engine import Engine, TenantContext
 
 UtcNow: TypeAlias = Callable[[], datetime]
 """The wall clock, injected: an aware time in UTC."""
@@ -438,6 +438,13 @@ class TestLimiter(Protocol):
     async def take(self, key: str) -> float:
         """Seconds to wait: 0 means taken."""
         ...
+
+
+class ForgetSchemas(Protocol):
+    """Drops what is remembered of one source's schema. It raises nothing but cancellation: a
+    schema that could not be dropped ends by its time to live."""
+
+    async def __call__(self, tenant: TenantContext, config_name: str) -> None: ...
 
 
 class PasswordCipher(Protocol):

@@ -7,7 +7,7 @@ from quart import Response, request
 from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
-from fetcher.api.asgi import ROUTE, AsgiApp, note
+from fetcher.api.asgi import OF_SOURCE, ROUTE, AsgiApp, note
 from fetcher.api.authorization import Authorization
 from fetcher.api.connection_routes import connection_routes
 from fetcher.api.cors import Cors
@@ -21,6 +21,7 @@ from fetcher.api.result_routes import result_routes
 from fetcher.api.routing import Route, json_response
 from fetcher.api.security_headers import SecurityHeaders
 from fetcher.api.services import ApiServices, HttpSettings
+from fetcher.api.source_routes import source_routes
 from fetcher.api.swagger_page import swagger_routes
 from fetcher.api.system_routes import document_route, system_routes
 from fetcher.domain.json_text import dumps
@@ -29,6 +30,9 @@ from fetcher.ports import Authorizer
 __all__ = ["ApiServices", "assembled", "create_app"]
 
 log = structlog.get_logger(__name__)
+
+_TOLD = ("errorCode", "stage", "reason", "source")
+"""What of a source's failure the caller and the log are both told."""
 
 
 def create_app(services: ApiServices) -> QuartTrio:
@@ -56,6 +60,7 @@ def manager_routes(services: ApiServices) -> list[Route]:
     return [
         *system_routes(services.system),
         *connection_routes(services),
+        *source_routes(services),
         *job_routes(services),
         *result_routes(services),
         *swagger_routes(),
@@ -92,7 +97,11 @@ def assembled(
         problem = problem_of(
             error, operation=request.endpoint, path=f"{request.method} {request.path}"
         )
-        if problem.status >= 500:
+        if problem.is_of_source:
+            note(request.scope, OF_SOURCE, "yes")
+            told = {name: problem.body[name] for name in _TOLD if name in problem.body}
+            log.info("source_failed", operation=request.endpoint, **told)
+        elif problem.status >= 500:
             facts = {} if isinstance(error, HTTPException) else crash_facts(error)
             log.error("request_failed", operation=request.endpoint, **facts)
         return json_response(problem.body, problem.status, headers=problem.headers)

@@ -19,6 +19,8 @@ ADMITTED = "fetcher.admitted"
 """Scope key: the operation that the caller was found to be allowed."""
 REQUEST_ID = "fetcher.request_id"
 """Scope key: the effective request id."""
+OF_SOURCE = "fetcher.of_source"
+"""Scope key: the answer tells of the caller's own data source, whatever its status."""
 UNMATCHED = "/{unmatched}"
 CONTENT_SECURITY_POLICY = "Content-Security-Policy"
 

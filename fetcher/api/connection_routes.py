@@ -1,5 +1,13 @@
-"""``/v1/management/connections`` (spec rest-api 8)."""
+"""Connections as records: ``/v1/management/connections`` (spec rest-api 8.1 to 8.6).
 
+What opens their databases is in :mod:`fetcher.api.source_routes`.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeVar
+
+import structlog
 from quart import Response, request
 
 from fetcher.api.asgi import request_id_of
@@ -7,25 +15,34 @@ from fetcher.api.list_parameters import ListRules, connection_query
 from fetcher.api.models.connections import (
     ConnectionAnswer,
     ConnectionListAnswer,
-    ConnectionSchemaAnswer,
-    ConnectionTestAnswer,
+    ConnectionRequest,
     CreateConnectionRequest,
+    PatchConnectionRequest,
 )
 from fetcher.api.path_ids import connection_id
 from fetcher.api.payloads import read_payload
 from fetcher.api.product_header import HEADER, optional_product, required_product
-from fetcher.api.routing import Parameter, Route, Success, answer
+from fetcher.api.routing import Parameter, Route, Success, answer, no_content
 from fetcher.api.services import ApiServices
-from fetcher.commands.connection_test import ConnectionTest
-from fetcher.commands.create_connection import CreateConnection, NewConnection
-from fetcher.domain.errors import FetcherError
-from fetcher.queries.get_connection import get_connection
-from fetcher.queries.get_connection_schema import GetConnectionSchema
-from fetcher.queries.list_connections import list_connections
+from fetcher.commands.assign_connection import AssignConnection
+from fetcher.commands.connection_refusals import refuse_invalid
+from fetcher.commands.create_connection import CreateConnection
+from fetcher.commands.delete_connection import DeleteConnection
+from fetcher.commands.member_paths import member
+from fetcher.commands.patch_connection import PatchConnection
+from fetcher.domain.connections import ConnectionQuery
+from fetcher.domain.errors import FetcherError, PortError
+from fetcher.queries.find_connection import FindConnection
+from fetcher.queries.list_connections import ListConnections
 from fetcher_engine import TenantContext
 
 ROOT = "/v1/management/connections"
 SINGLE_TENANT_ID = "default"
+
+log = structlog.get_logger(__name__)
+
+R = TypeVar("R", bound=ConnectionRequest)
+T = TypeVar("T")
 
 
 def request_tenant() -> TenantContext:
@@ -37,7 +54,12 @@ class ConnectionRoutes:
     """One method an operation: decode, call the use case, answer."""
 
     def __init__(self, services: ApiServices) -> None:
-        self._connections = services.connections
+        self._find = FindConnection(internal=services.internal_sources, stored=services.connections)
+        self._list = ListConnections(
+            internal=services.internal_sources,
+            stored=services.connections,
+            on_unlisted=_tell_unlisted,
+        )
         self._create = CreateConnection(
             connections=services.connections,
             cipher=services.cipher,
@@ -45,12 +67,22 @@ class ConnectionRoutes:
             sqlite_allowed=services.settings.sqlite_allowed,
             refuses_host=services.refuses_host,
         )
-        self._test = ConnectionTest(
-            connections=services.connections, limiter=services.limiter, sources=services.sources
+        self._patch = PatchConnection(
+            connections=services.connections,
+            jobs=services.jobs,
+            cipher=services.cipher,
+            forget_schemas=services.forget_schemas,
+            now=services.now,
+            sqlite_allowed=services.settings.sqlite_allowed,
+            refuses_host=services.refuses_host,
         )
-        self._schema = GetConnectionSchema(
-            connections=services.connections, limiter=services.limiter, sources=services.sources
+        self._delete = DeleteConnection(
+            connections=services.connections,
+            jobs=services.jobs,
+            forget_schemas=services.forget_schemas,
+            now=services.now,
         )
+        self._assign = AssignConnection(connections=services.connections, now=services.now)
         self._rules = ListRules(
             max_limit=services.settings.max_page_limit,
             max_range_months=services.settings.max_date_range_months,
@@ -58,7 +90,11 @@ class ConnectionRoutes:
 
     async def create(self) -> Response:
         product_name = required_product(request)
-        new = await read_payload(request, CreateConnectionRequest, _new_connection)
+        new = await read_payload(
+            request,
+            CreateConnectionRequest,
+            _judged(lambda payload: payload.to_command()),
+        )
         connection = await self._create(new, product_name=product_name)
         location = {"Location": f"{ROOT}/{connection.id}"}
         return answer(ConnectionAnswer.of(connection), 201, headers=location)
@@ -66,31 +102,66 @@ class ConnectionRoutes:
     async def list(self) -> Response:
         product_name = optional_product(request)
         query = connection_query(request.args, product_name=product_name, rules=self._rules)
-        page = await list_connections(self._connections, query)
-        return answer(ConnectionListAnswer.of(page, page=query.page, limit=query.limit))
+        return await self._page(query)
+
+    async def list_unassigned(self) -> Response:
+        asked = connection_query(request.args, product_name=None, rules=self._rules)
+        # the other parameters are accepted, and mean nothing here (spec 5.4)
+        query = replace(
+            asked, unassigned=True, type=None, host=None, database_name=None, metadata={}
+        )
+        return await self._page(query)
 
     async def get(self, id: str) -> Response:  # noqa: A002 - the route template's name
-        connection = await get_connection(self._connections, connection_id(id))
+        connection = await self._find(connection_id(id))
         return answer(ConnectionAnswer.of(connection))
 
-    async def test(self, id: str) -> Response:  # noqa: A002 - the route template's name
-        reached = await self._test(connection_id(id), tenant=request_tenant())
-        return answer(ConnectionTestAnswer.of(reached))
+    async def patch(self, id: str) -> Response:  # noqa: A002 - the route template's name
+        found_id = connection_id(id)
+        change = await read_payload(
+            request,
+            PatchConnectionRequest,
+            _judged(lambda payload: payload.to_command()),
+        )
+        connection = await self._patch(found_id, change, tenant=request_tenant())
+        return answer(ConnectionAnswer.of(connection))
 
-    async def schema(self, id: str) -> Response:  # noqa: A002 - the route template's name
-        found = await self._schema(connection_id(id), tenant=request_tenant())
-        return answer(ConnectionSchemaAnswer.of(found.connection, found.snapshot))
+    async def delete(self, id: str) -> Response:  # noqa: A002 - the route template's name
+        await self._delete(connection_id(id), tenant=request_tenant())
+        return no_content()
+
+    async def assign(self, id: str) -> Response:  # noqa: A002 - the route template's name
+        found_id = connection_id(id)
+        product_name = required_product(request)
+        connection = await self._assign(found_id, product_name=product_name)
+        return answer(ConnectionAnswer.of(connection))
+
+    async def _page(self, query: ConnectionQuery) -> Response:
+        page = await self._list(query)
+        return answer(ConnectionListAnswer.of(page, page=query.page, limit=query.limit))
 
 
-def _new_connection(payload: CreateConnectionRequest) -> NewConnection:
-    if payload.is_empty:
-        raise FetcherError("FET-0001", "Invalid payload", "empty request body")
-    return payload.to_command()
+def _tell_unlisted(config_name: str, error: PortError) -> None:
+    log.warning("internal_source_not_listed", source=config_name, code=error.code)
+
+
+def _judged(then: Callable[[R], T]) -> Callable[[R], T]:
+    """``then``, of a body that has something to say."""
+
+    def judge(payload: R) -> T:
+        if payload.is_empty:
+            raise FetcherError("FET-0001", "Invalid payload", "empty request body")
+        unknown = {member("ssl", name): "is not known" for name in payload.unknown_ssl_members}
+        refuse_invalid(unknown)
+        return then(payload)
+
+    return judge
 
 
 def connection_routes(services: ApiServices) -> list[Route]:
     routes = ConnectionRoutes(services)
     product = Parameter(name=HEADER, place="header", description="The product that owns it")
+    owner = replace(product, required=True)
     return [
         Route(
             method="POST",
@@ -102,11 +173,7 @@ def connection_routes(services: ApiServices) -> list[Route]:
             action="post",
             handler=routes.create,
             request=CreateConnectionRequest,
-            parameters=[
-                Parameter(
-                    name=HEADER, place="header", description=product.description, required=True
-                )
-            ],
+            parameters=[owner],
             successes={
                 201: Success(description="Registered", model=ConnectionAnswer, headers=["Location"])
             },
@@ -120,7 +187,19 @@ def connection_routes(services: ApiServices) -> list[Route]:
             resource="connections",
             action="get",
             handler=routes.list,
-            parameters=[product, *_LIST_PARAMETERS],
+            parameters=[product, *_PAGE_PARAMETERS, *_FILTER_PARAMETERS],
+            successes={200: Success(description="One page", model=ConnectionListAnswer)},
+        ),
+        Route(
+            method="GET",
+            path=f"{ROOT}/unassigned",
+            name="list_unassigned_connections",
+            summary="List connections that belong to no product",
+            tag="Migration",
+            resource="connections",
+            action="get",
+            handler=routes.list_unassigned,
+            parameters=_PAGE_PARAMETERS,
             successes={200: Success(description="One page", model=ConnectionListAnswer)},
         ),
         Route(
@@ -135,26 +214,39 @@ def connection_routes(services: ApiServices) -> list[Route]:
             successes={200: Success(description="The connection", model=ConnectionAnswer)},
         ),
         Route(
-            method="POST",
-            path=f"{ROOT}/{{id}}/test",
-            name="test_connection",
-            summary="Try to reach the connection's database",
+            method="PATCH",
+            path=f"{ROOT}/{{id}}",
+            name="patch_connection",
+            summary="Change a connection that no job reads from",
             tag="Connections",
             resource="connections",
-            action="post",
-            handler=routes.test,
-            successes={200: Success(description="Reached", model=ConnectionTestAnswer)},
+            action="patch",
+            handler=routes.patch,
+            request=PatchConnectionRequest,
+            successes={200: Success(description="Changed", model=ConnectionAnswer)},
         ),
         Route(
-            method="GET",
-            path=f"{ROOT}/{{id}}/schema",
-            name="get_connection_schema",
-            summary="Read the tables and fields of the connection's database",
+            method="DELETE",
+            path=f"{ROOT}/{{id}}",
+            name="delete_connection",
+            summary="Delete a connection that no job reads from",
             tag="Connections",
             resource="connections",
-            action="get",
-            handler=routes.schema,
-            successes={200: Success(description="The schema", model=ConnectionSchemaAnswer)},
+            action="delete",
+            handler=routes.delete,
+            successes={204: Success(description="Deleted", media_type=None)},
+        ),
+        Route(
+            method="POST",
+            path=f"{ROOT}/{{id}}/assign",
+            name="assign_connection",
+            summary="Give a connection without a product its product, once",
+            tag="Migration",
+            resource="connections",
+            action="post",
+            handler=routes.assign,
+            parameters=[owner],
+            successes={200: Success(description="Assigned", model=ConnectionAnswer)},
         ),
     ]
 
@@ -168,12 +260,14 @@ def _query(name: str, description: str, **schema: object) -> Parameter:
     )
 
 
-_LIST_PARAMETERS = (
+_PAGE_PARAMETERS = (
     _query("limit", "Items a page", type="integer", minimum=1, default=10),
     _query("page", "Number of the page", type="integer", minimum=1, default=1),
     _query("sortOrder", "By time of creation", type="string", enum=["asc", "desc"], default="desc"),
     _query("startDate", "Created on this day or later", type="string", format="date"),
     _query("endDate", "Created before this day", type="string", format="date"),
+)
+_FILTER_PARAMETERS = (
     _query("type", "Type of database, in any case"),
     _query("host", "Exact host"),
     _query("databaseName", "Exact name of the database"),

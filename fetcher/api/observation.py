@@ -10,6 +10,7 @@ import trio
 from hypercorn.typing import ASGISendEvent, HTTPScope, Scope
 
 from fetcher.api.asgi import (
+    OF_SOURCE,
     REQUEST_ID,
     ROUTE,
     UNMATCHED,
@@ -84,7 +85,8 @@ class Observed:
         self._metrics.observe(method=method, route=route, status=status, seconds=seconds)
         if route in _QUIET:
             return
-        tell = log.error if status >= 500 else log.warning if status >= 400 else log.info
+        is_ours = status >= 500 and noted(scope, OF_SOURCE) is None
+        tell = log.error if is_ours else log.warning if status >= 400 else log.info
         tell(
             f"{_client(scope)} {method} {route} HTTP/{scope['http_version']} "
             f"{status} {answer.body_bytes}",

@@ -41,6 +41,12 @@ class Part(BaseModel):
     def _fold(cls, value: object) -> object:
         if not isinstance(value, Mapping):
             return value
+        given = cls.by_declared_name(value).items()
+        return {name: below for name, below in given if below is not None}
+
+    @classmethod
+    def by_declared_name(cls, value: Mapping[str, object]) -> dict[str, object]:
+        """The members by their declared names, nulls too; those that nobody declared as sent."""
         exact = {str(info.validation_alias or n) for n, info in cls.model_fields.items()}
         names: dict[str, str] = {name.lower(): name for name in exact}
         folded: dict[str, object] = {}
@@ -48,7 +54,7 @@ class Part(BaseModel):
             name = str(key if key in exact else names.get(str(key).lower(), key))
             if key in exact or name not in exact or name not in value:
                 folded[name] = below
-        return {name: below for name, below in folded.items() if below is not None}
+        return folded
 
 
 class StrictPart(Part):

@@ -5,7 +5,7 @@ is text; where ``code`` is the Wire's number it is the only text a program can d
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
@@ -52,6 +52,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "FET-1001": 404,
         "FET-1002": 409,
         "FET-1014": 400,
+        "FET-1015": 409,
         "FET-1016": 400,
         "FET-1020": 400,
         "FET-1021": 409,
@@ -63,6 +64,7 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "FET-1027": 422,
         "FET-1040": 400,
         "FET-1061": 400,
+        "FET-1062": 400,
     }
 )
 """Spec 6.2, and the codes of operations that it does not have (docs/errors.md). A code that is a
@@ -77,6 +79,8 @@ class Problem:
     body: Mapping[str, object]
     headers: Mapping[str, str] = field(default_factory=dict)
     text: str | None = None
+    is_of_source: bool = False
+    """Whether the caller's own data source failed: nothing that the operator could mend."""
 
     @property
     def content_type(self) -> str:
@@ -232,7 +236,7 @@ def _of_engine(error: EngineError, operation: str | None) -> Problem:
     told = by_category.get(category) or otherwise or _INTERNAL
     facts = {"stage": error.stage, "reason": error.reason, "source": error.source}
     advice = f": {remedy(error.reason, stage=error.stage)}" if told is _CONNECTION_ERROR else ""
-    return _coded(
+    problem = _coded(
         told.code,
         told.title,
         told.message + advice,
@@ -240,6 +244,7 @@ def _of_engine(error: EngineError, operation: str | None) -> Problem:
         error_code=f"engine_{error.category}" if told.code.isdigit() else None,
         more={name: str(fact) for name, fact in facts.items() if fact},
     )
+    return replace(problem, is_of_source=told.code.isdigit())
 
 
 _CONNECT_STAGES = (Stage.DNS, Stage.TCP, Stage.TLS, Stage.AUTH, Stage.SESSION)

@@ -103,6 +103,13 @@ def json_response(
     )
 
 
+def no_content() -> Response:
+    """204: neither a body nor headers that would describe one (RFC 9110, 8.6 and 15.3.5)."""
+    response = Response(b"", status=204)
+    response.headers.clear()
+    return response
+
+
 def _json_bytes(body: Mapping[str, object]) -> bytes:
     """Numbers keep every digit: what orjson cannot say exactly, our own writer says."""
     try:

@@ -11,6 +11,7 @@ from fetcher.domain.ids import JobId
 from fetcher.ports import (
     Authorizer,
     ConnectionRecords,
+    ForgetSchemas,
     InternalSources,
     JobRecords,
     ObjectCleanup,
@@ -21,7 +22,7 @@ from fetcher.ports import (
     TestLimiter,
     UtcNow,
 )
-from fetcher_engine import Limits
+from fetcher_engine import Limits, TenantContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,11 @@ class HttpSettings:
     keeps_default_schema: bool = False
 
 
+async def nothing_remembered(tenant: TenantContext, config_name: str) -> None:  # noqa: ARG001 - a ForgetSchemas
+    """Where no schema is remembered, none is to be forgotten."""
+    await trio.lowlevel.checkpoint()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiServices:
     """``stopping`` ends the event streams: set it together with the server's own ``stop``.
@@ -116,4 +122,5 @@ class ApiServices:
     key_prefix: str = ""
     refuses_host: Callable[[str, int], bool] | None = None
     authorizer: Authorizer | None = None
+    forget_schemas: ForgetSchemas = nothing_remembered
     settings: HttpSettings = field(default_factory=HttpSettings)

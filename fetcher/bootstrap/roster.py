@@ -284,6 +284,7 @@ class Roster:
                 sources=adapters.remembering_engines,
                 cipher=adapters.cipher,
                 limiter=adapters.shared.limiter,
+                forget_schemas=adapters.shared.forget_schemas,
                 hint=self._hint_dispatch,
                 hint_event=self._hint_relay,
                 cleanup=adapters.records.cleanup,

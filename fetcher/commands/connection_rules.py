@@ -8,12 +8,14 @@ import base64
 import binascii
 import ipaddress
 import re
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from fetcher.domain.connections import (
     FAIL_ON_INVALID_TEXT,
     INVALID_TEXT_OPTION,
     REPLACE_INVALID_TEXT,
+    SourceType,
 )
 from fetcher.domain.json_text import dumps
 from fetcher.domain.json_values import JsonObject
@@ -21,6 +23,10 @@ from fetcher.domain.json_values import JsonObject
 CONFIG_NAME = re.compile(r"[a-zA-Z0-9_-]+", re.ASCII)
 CONFIG_NAME_BYTES = range(3, 101)
 PORTS = range(1, 65536)
+
+CONFIG_NAME_RULE = "must have 3 to 100 characters"
+HOST_RULE = "must be a host name or an IP address"
+PORT_RULE = "must be between 1 and 65535"
 
 MAX_NAME_CHARACTERS = 255
 MAX_PASSWORD_CHARACTERS = 1024
@@ -38,6 +44,15 @@ _HOST = re.compile(r"[A-Za-z0-9.-]+", re.ASCII)
 _NUMERIC_LABEL = re.compile(r"[0-9]+|0[xX][0-9a-fA-F]*", re.ASCII)
 _PEM = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----([^-]*)-----END \1-----", re.ASCII)
 _BLANKS = re.compile(r"\s+", re.ASCII)
+
+
+def source_types(*, sqlite_allowed: bool) -> frozenset[SourceType]:
+    """The types that a connection may have here."""
+    return frozenset(SourceType) - (frozenset() if sqlite_allowed else {SourceType.SQLITE})
+
+
+def type_rule(known: Iterable[SourceType]) -> str:
+    return f"must be one of {', '.join(sorted(known))}"
 
 
 def is_host(text: str) -> bool:

@@ -1,14 +1,16 @@
 """Try whether a connection's database can be reached (spec rest-api 8.7)."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import trio
 
-from fetcher.domain.errors import ConnectionNotFound, RateLimited
+from fetcher.domain.connections import Connection
+from fetcher.domain.errors import RateLimited
 from fetcher.domain.ids import ConnectionId
 from fetcher.domain.jobs import JobOptions
 from fetcher.domain.tls_modes import refuse_stored_tls_mode
-from fetcher.ports import ConnectionRecords, SourceEngines, TestLimiter
+from fetcher.ports import SourceEngines, TestLimiter
 from fetcher_engine import EngineError, ErrorCategory, TenantContext
 
 OPEN_SECONDS = 10.0
@@ -24,9 +26,14 @@ class ConnectionTest:
     """At most as often as the limiter allows; an id that does not exist takes from it too."""
 
     def __init__(
-        self, *, connections: ConnectionRecords, limiter: TestLimiter, sources: SourceEngines
+        self,
+        *,
+        find: Callable[[ConnectionId], Awaitable[Connection]],
+        limiter: TestLimiter,
+        sources: SourceEngines,
     ) -> None:
-        self._connections = connections
+        """``find`` raises ``FET-1001`` where there is no such connection."""
+        self._find = find
         self._limiter = limiter
         self._sources = sources
 
@@ -34,9 +41,7 @@ class ConnectionTest:
         """Raise 429, ``FET-1001``, or an EngineError that says where connecting failed."""
         if (wait_seconds := await self._limiter.take(str(connection_id))) > 0:
             raise RateLimited(wait_seconds)
-        connection = await self._connections.get(connection_id)
-        if connection is None:
-            raise ConnectionNotFound(connection_id)
+        connection = await self._find(connection_id)
         refuse_stored_tls_mode(connection)
         engine = self._sources.engine_for([connection], JobOptions())
         started = trio.current_time()

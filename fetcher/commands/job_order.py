@@ -94,7 +94,7 @@ def _requested_fields(asked: AskedFields, limits: Limits) -> MappedFields:
         _refuse(f"{root} names more than {limits.max_datasources} data sources")
     for source, tables in asked.items():
         path = member(root, source)
-        _check_name(source, path)
+        check_name(source, path)
         if not tables:
             _refuse(f"{path} names no table")
         if len(tables) > limits.max_tables_per_datasource:
@@ -105,19 +105,20 @@ def _requested_fields(asked: AskedFields, limits: Limits) -> MappedFields:
 
 
 def _check_fields(names: Sequence[str], table: str, *, path: str, limits: Limits) -> None:
-    _check_name(table, path)
+    check_name(table, path)
     distinct = dict.fromkeys(names)
     if not distinct:
         _refuse(f"{path} names no field")
     if len(distinct) > limits.max_fields_per_table:
         _refuse(f"{path} names more than {limits.max_fields_per_table} fields")
     for index, name in enumerate(names):
-        _check_name(name, f"{path}[{index}]")
+        check_name(name, f"{path}[{index}]")
     if ALL_FIELDS in distinct and len(distinct) > 1:
         _refuse(f'{path} names "{ALL_FIELDS}" beside other fields')
 
 
-def _check_name(name: str, path: str) -> None:
+def check_name(name: str, path: str) -> None:
+    """Raise ``FET-0401`` for what no source, table or field can be called."""
     if not name.strip():
         _refuse(f"{path} is a blank name")
     if "\0" in name:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from fetcher.domain.connections import Connection
-from fetcher.domain.internal_sources import INTERNAL_SOURCES
+from fetcher.domain.internal_sources import INTERNAL_SOURCES, InternalSourceMissing
 from fetcher.ports import ConnectionRecords, InternalSources
 
 
@@ -20,8 +20,23 @@ class ResolveSources:
         Raise InternalSourceMissing where an internal one is not configured: then nothing is looked
         up.
         """
-        found = [await self._internal.find(name) for name in names if name in INTERNAL_SOURCES]
+        internal = [await self._internal.find(name) for name in names if name in INTERNAL_SOURCES]
+        return await self._with_stored(internal, names)
+
+    async def configured(self, names: Sequence[str]) -> list[Connection]:
+        """The same, but an internal one that is not configured is missing like any other."""
+        internal = []
+        for name in names:
+            if name in INTERNAL_SOURCES:
+                try:
+                    internal.append(await self._internal.find(name))
+                except InternalSourceMissing:
+                    continue
+        return await self._with_stored(internal, names)
+
+    async def _with_stored(
+        self, internal: Sequence[Connection], names: Sequence[str]
+    ) -> list[Connection]:
         others = [name for name in names if name not in INTERNAL_SOURCES]
-        if others:
-            found += await self._stored.find_by_config_names(others)
-        return sorted(found, key=lambda connection: connection.config_name)
+        stored = await self._stored.find_by_config_names(others) if others else []
+        return sorted([*internal, *stored], key=lambda connection: connection.config_name)

@@ -102,6 +102,13 @@ class ConnectionQuery:
     ascending: bool = False
     page: int = 1
     limit: int = 10
+    preceding: int = 0
+    """Items of another kind that take the first places of the same list."""
+
+    @property
+    def skip(self) -> int:
+        """How many connections stand on earlier pages."""
+        return max(0, (self.page - 1) * self.limit - self.preceding)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,12 @@ def internal_source_id(config_name: str, tenant_id: str = "") -> ConnectionId:
     return ConnectionId(uuid5(_NAMESPACE, f"{tenant_id}/{config_name}"))
 
 
+def internal_source_name(connection_id: ConnectionId, tenant_id: str = "") -> str | None:
+    """The config name that has this id, None for the id of a stored connection."""
+    ids = {internal_source_id(name, tenant_id): name for name in INTERNAL_SOURCES}
+    return ids.get(connection_id)
+
+
 class InternalSourceMissing(FetcherError):
     """A name of the registry that this process was given no data source for."""
 

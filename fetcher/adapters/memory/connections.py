@@ -45,10 +45,8 @@ class MemoryConnections:
             key=lambda c: (c.created_at, c.id),
             reverse=not query.ascending,
         )
-        start = (query.page - 1) * query.limit
-        return ConnectionPage(
-            items=tuple(deepcopy(found[start : start + query.limit])), total=len(found)
-        )
+        items = found[query.skip : query.skip + query.limit]
+        return ConnectionPage(items=tuple(deepcopy(items)), total=len(found))
 
     async def update(self, connection: Connection, *, read_at: datetime) -> UpdateAnswer:
         await trio.lowlevel.checkpoint()

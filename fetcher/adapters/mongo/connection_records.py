@@ -73,7 +73,7 @@ class MongoConnectionRecords:
 
         async def read_page(turn: Turn) -> ConnectionPage:
             found = turn.connections.find(wanted).sort(order)
-            page = found.skip((query.page - 1) * query.limit).limit(query.limit)
+            page = found.skip(query.skip).limit(query.limit)
             items = tuple([read_connection(document) async for document in page])
             total = await turn.connections.count_documents(wanted)
             return ConnectionPage(items=items, total=total)

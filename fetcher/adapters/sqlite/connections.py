@@ -90,9 +90,7 @@ class SqliteConnections:
 
         def find(session: Session) -> ConnectionPage:
             total = session.rows(_COUNT, **wanted)[0][0]
-            page = session.rows(
-                statement, **wanted, limit=query.limit, skip=(query.page - 1) * query.limit
-            )
+            page = session.rows(statement, **wanted, limit=query.limit, skip=query.skip)
             return ConnectionPage(items=tuple(map(rows.connection_of, page)), total=total)
 
         return await self._database.read(find)

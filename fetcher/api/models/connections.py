@@ -3,12 +3,20 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from fetcher.api.payloads import Part
+from fetcher.commands.connection_input import ConnectionChange, NewConnection, TlsInput
 from fetcher.commands.connection_test import Reached
-from fetcher.commands.create_connection import NewConnection, TlsInput
 from fetcher.domain.connections import Connection, ConnectionPage
 from fetcher.domain.json_values import JsonObject
 from fetcher.domain.timestamps import rfc3339
@@ -49,13 +57,19 @@ def _as_json(value: object) -> object:
 
 
 class SslRequest(Part):
+    """A member that is not declared is refused: misspelt, it would mean "without TLS"."""
+
+    model_config = ConfigDict(extra="allow")
+
     mode: str | None = None
     ca: str | None = Field(None, repr=False)
     cert: str | None = Field(None, repr=False)
     key: str | None = Field(None, repr=False)
 
 
-class CreateConnectionRequest(Part):
+class ConnectionRequest(Part):
+    """Members that are not declared are not looked at, but for those of ``ssl``."""
+
     config_name: str | None = None
     type: str | None = None
     host: str | None = None
@@ -76,8 +90,19 @@ class CreateConnectionRequest(Part):
             self.ssl is None or not self.ssl.model_fields_set
         )
 
+    @property
+    def unknown_ssl_members(self) -> list[str]:
+        return sorted(self.ssl.model_extra or ()) if self.ssl is not None else []
+
+    def tls_input(self) -> TlsInput | None:
+        """None where nothing is given."""
+        if self.ssl is None or not self.ssl.model_fields_set:
+            return None
+        return TlsInput(mode=self.ssl.mode, ca=self.ssl.ca, cert=self.ssl.cert, key=self.ssl.key)
+
+
+class CreateConnectionRequest(ConnectionRequest):
     def to_command(self) -> NewConnection:
-        ssl = self.ssl
         return NewConnection(
             config_name=self.config_name or "",
             type=self.type or "",
@@ -87,12 +112,41 @@ class CreateConnectionRequest(Part):
             schema=self.default_schema,
             username=self.user_name or "",
             password=self.password or "",
-            tls=TlsInput(
-                mode=ssl.mode or "", ca=ssl.ca or "", cert=ssl.cert or "", key=ssl.key or ""
-            )
-            if ssl is not None
-            else None,
+            tls=self.tls_input(),
             metadata=cast("JsonObject", self.metadata or {}),
+        )
+
+
+class PatchConnectionRequest(ConnectionRequest):
+    """What is left out, or null, stays as it is; but ``"ssl": null`` takes TLS settings away."""
+
+    _removes_tls: bool = PrivateAttr(False)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _see_removed_tls(cls, value: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        read = handler(value)
+        sent = cls.by_declared_name(value) if isinstance(value, Mapping) else {}
+        read._removes_tls = "ssl" in sent and sent["ssl"] is None
+        return read
+
+    @property
+    def is_empty(self) -> bool:
+        return super().is_empty and not self._removes_tls
+
+    def to_command(self) -> ConnectionChange:
+        return ConnectionChange(
+            config_name=self.config_name,
+            type=self.type,
+            host=self.host,
+            port=self.port,
+            database_name=self.database_name,
+            schema=self.default_schema,
+            username=self.user_name,
+            password=self.password,
+            tls=self.tls_input(),
+            removes_tls=self._removes_tls,
+            metadata=cast("JsonObject | None", self.metadata),
         )
 
 

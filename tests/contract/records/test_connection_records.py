@@ -113,6 +113,20 @@ async def test_pages_neither_repeat_nor_lose_one_when_times_are_equal(store: Rec
     assert seen == sorted(seen, reverse=True)
 
 
+async def test_what_stands_before_them_in_the_list_takes_their_places(store: RecordStore) -> None:
+    made = [(await stored(store, created_at=ago(age))).id for age in (5, 4, 3, 2, 1)]
+    queries = [ConnectionQuery(page=n, limit=2, preceding=3, ascending=True) for n in (1, 2, 3, 4)]
+    pages = [await store.connections.list_page(query) for query in queries]
+    # from the first of them that is on the page or behind it: whoever precedes them cuts the page
+    assert [[c.id for c in page.items] for page in pages] == [
+        made[:2],
+        made[:2],
+        made[1:3],
+        made[3:],
+    ]
+    assert [page.total for page in pages] == [5] * 4
+
+
 async def test_newest_come_first_unless_ascending(store: RecordStore) -> None:
     made = [await stored(store, created_at=ago(age)) for age in (20, 40, 30)]
     newest_first = [made[0], made[2], made[1]]

@@ -24,6 +24,7 @@ from fetcher.api.services import (
     ReadinessAnswer,
     SystemServices,
 )
+from fetcher.concurrency import TrioConcurrency
 from fetcher.crypto.keys import KeyRing, KeySet
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.ids import JobId, new_connection_id, new_job_id
@@ -32,7 +33,7 @@ from fetcher.domain.json_text import dumps, parse
 from fetcher.domain.json_values import JsonValue
 from fetcher.domain.times import cut_to_milliseconds
 from fetcher.ports import RecordStore
-from fetcher_engine import ConnectionDescriptor, Engine, Limits, TenantContext
+from fetcher_engine import ConnectionDescriptor, Engine, Limits, SchemaCache, TenantContext
 from fetcher_engine.memory import (
     MemoryConnectionStore,
     MemoryConnectorFactory,
@@ -81,7 +82,9 @@ class MemoryEngines:
 
     def __init__(self) -> None:
         self.sources: dict[str, MemorySource] = {}
+        self.cache: SchemaCache | None = None
         self.asked: list[list[str]] = []
+        self.requested: list[Mapping[str, Mapping[str, tuple[str, ...]]] | None] = []
 
     def source(self, config_name: str) -> MemorySource:
         return self.sources.setdefault(config_name, MemorySource())
@@ -94,12 +97,18 @@ class MemoryEngines:
         filters: Filters | None = None,
     ) -> Engine:
         self.asked.append([connection.config_name for connection in connections])
+        self.requested.append(requested)
         store, registry = MemoryConnectionStore(), MemoryRegistry()
         for connection in connections:
             name = connection.config_name
             registry.register(name, MemoryConnectorFactory(self.source(name)))
             store.put(TenantContext.new("default"), _descriptor(connection))
-        return Engine(connector_registry=registry, connection_store=store)
+        return Engine(
+            connector_registry=registry,
+            connection_store=store,
+            concurrency=TrioConcurrency(),
+            schema_cache=self.cache,
+        )
 
 
 def _descriptor(connection: Connection) -> ConnectionDescriptor:

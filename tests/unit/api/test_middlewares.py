@@ -11,8 +11,9 @@ from fetcher.api.observation import effective_request_id
 from fetcher.api.services import HttpSettings
 from fetcher.domain.connections import Connection
 from fetcher.domain.ids import ConnectionId, new_connection_id
+from fetcher_engine import SourceFailure, Stage
 from tests.unit.api.asgi_client import a_scope, answer_of
-from tests.unit.api.harness import CONNECTIONS, JOBS, Answered, a_body, an_api
+from tests.unit.api.harness import CONNECTIONS, JOBS, Answered, a_body, an_api, an_api_with
 
 # --- request ids -----------------------------------------------------------------------------
 
@@ -300,3 +301,24 @@ _TOLD = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cache-Control": "no-store",
 }
+
+
+async def test_failure_of_the_callers_own_source_is_no_error_of_ours() -> None:
+    """Status 500 is the Wire's; what there is to mend, the operator cannot."""
+    api = await an_api_with("sales_db")
+    [connection] = await api.records.connections.find_by_config_names(["sales_db"])
+    source = api.engines.source("sales_db")
+    source.test_error = source.discovery_error = SourceFailure(Stage.AUTH, "auth")
+    for method, operation in (("POST", "test"), ("GET", "schema")):
+        with capture_logs() as logs:
+            answered = await api.call(method, f"{CONNECTIONS}/{connection.id}/{operation}")
+        assert answered.status == 500
+        assert [entry["log_level"] for entry in logs] == ["info", "warning"]
+        told = {name: logs[0].get(name) for name in ("event", "stage", "reason", "source")}
+        assert told == {
+            "event": "source_failed",
+            "stage": "auth",
+            "reason": "auth",
+            "source": "sales_db",
+        }
+        assert logs[1]["http_status_code"] == 500

@@ -59,7 +59,6 @@ async def test_unknown_id_is_not_found(unknown: str) -> None:
         "gggggggg-0000-0000-0000-000000000000",
         "%20" + NIL,
         "(" + NIL + ")",
-        "unassigned",
         "validate-schema",
     ],
 )

@@ -4,18 +4,11 @@ As ``engine/tests/test_spec_rows.py`` does for the Engine, which is a package of
 import nothing of ours, and we nothing of theirs.
 """
 
-import ast
-import tomllib
-from functools import cache
-from pathlib import Path
-from typing import Any
-
 import pytest
 
-ROOT = Path(__file__).parents[3]
-ROWS: dict[str, list[dict[str, Any]]] = tomllib.loads(
-    Path(__file__).with_name("spec_rows.toml").read_text(encoding="utf-8")
-)
+from tests.spec_rows import missing, rows_beside, untested
+
+ROWS = rows_beside(__file__)
 
 ROWS_OF_PART = {
     "19.1": 16,
@@ -39,22 +32,6 @@ NOT_YET = {"issue 8"}
 """Issues that bring the rest of what some rows are about: tenants."""
 
 
-@cache
-def defined_tests(path: Path) -> frozenset[str]:
-    """The names of the file's test functions; none where there is no file."""
-    if not path.exists():
-        return frozenset()
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    functions = (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
-    return frozenset(each.name for each in functions if each.name.startswith("test_"))
-
-
-def missing(test_id: str) -> bool:
-    file, _, name = test_id.partition("::")
-    folder = ROOT if file.startswith("engine/") else ROOT / "tests"
-    return name not in defined_tests(folder / file)
-
-
 def test_every_part_has_the_rows_of_the_specification() -> None:
     assert {part: len(rows) for part, rows in ROWS.items()} == ROWS_OF_PART
     told = [row["row"] for rows in ROWS.values() for row in rows]
@@ -63,9 +40,7 @@ def test_every_part_has_the_rows_of_the_specification() -> None:
 
 @pytest.mark.parametrize("part", ROWS)
 def test_every_row_names_tests_that_exist(part: str) -> None:
-    untested = [row["row"] for row in ROWS[part] if not row["tests"]]
-    gone = [test_id for row in ROWS[part] for test_id in row["tests"] if missing(test_id)]
-    assert (untested, gone) == ([], [])
+    assert untested(ROWS[part]) == ([], [])
 
 
 @pytest.mark.parametrize("part", ROWS)

@@ -1,0 +1,59 @@
+"""Bodies of ``validate-schema`` (spec rest-api 8.9)."""
+
+from collections.abc import Sequence
+from typing import Self
+
+from fetcher.api.models.connections import Answer
+from fetcher.api.payloads import Part
+from fetcher.commands.job_order import AskedFields
+from fetcher.domain.schema_mismatches import SchemaMismatch
+
+
+class ValidateSchemaRequest(Part):
+    mapped_fields: dict[str, dict[str, list[str] | None] | None] | None = None
+
+    def to_command(self) -> AskedFields | None:
+        if self.mapped_fields is None:
+            return None
+        return {
+            source: {table: names or [] for table, names in (tables or {}).items()}
+            for source, tables in self.mapped_fields.items()
+        }
+
+
+class SchemaValidAnswer(Answer):
+    status: str = "success"
+    message: str = "All data sources, tables and fields exist"
+
+
+class MismatchAnswer(Answer):
+    type: str
+    data_source_id: str
+    table: str | None = None
+    field: str | None = None
+    candidates: list[str] | None = None
+
+    @classmethod
+    def of(cls, mismatch: SchemaMismatch) -> Self:
+        return cls(
+            type=str(mismatch.type),
+            data_source_id=mismatch.data_source,
+            table=mismatch.table or None,
+            field=mismatch.field or None,
+            candidates=list(mismatch.candidates) or None,
+        )
+
+
+class SchemaMismatchAnswer(Answer):
+    """Body D of spec 6.1."""
+
+    code: str = "FET-1060"
+    title: str = "Schema validation failed"
+    message: str
+    error_code: str = "FET-1060"
+    errors: list[MismatchAnswer]
+
+    @classmethod
+    def of(cls, found: Sequence[SchemaMismatch]) -> Self:
+        errors = [MismatchAnswer.of(mismatch) for mismatch in found]
+        return cls(message=f"{len(errors)} of what was asked for does not exist", errors=errors)

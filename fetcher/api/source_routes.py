@@ -1,0 +1,99 @@
+"""What opens a connection's database: ``/v1/management/connections`` (spec rest-api 8.7 to 8.9)."""
+
+from quart import Response, request
+
+from fetcher.api.connection_routes import ROOT, request_tenant
+from fetcher.api.models.connections import ConnectionSchemaAnswer, ConnectionTestAnswer
+from fetcher.api.models.schema_validation import (
+    SchemaMismatchAnswer,
+    SchemaValidAnswer,
+    ValidateSchemaRequest,
+)
+from fetcher.api.path_ids import connection_id
+from fetcher.api.payloads import read_payload
+from fetcher.api.routing import Route, Success, answer
+from fetcher.api.services import ApiServices
+from fetcher.commands.connection_test import ConnectionTest
+from fetcher.commands.resolve_sources import ResolveSources
+from fetcher.commands.validate_schema import ValidateSchema
+from fetcher.queries.find_connection import FindConnection
+from fetcher.queries.get_connection_schema import GetConnectionSchema
+
+
+class SourceRoutes:
+    """One method an operation: decode, call the use case, answer."""
+
+    def __init__(self, services: ApiServices) -> None:
+        internal, stored = services.internal_sources, services.connections
+        find = FindConnection(internal=internal, stored=stored)
+        limiter, sources = services.limiter, services.sources
+        self._test = ConnectionTest(find=find, limiter=limiter, sources=sources)
+        self._schema = GetConnectionSchema(find=find, limiter=limiter, sources=sources)
+        self._validate = ValidateSchema(
+            resolve=ResolveSources(internal=internal, stored=stored),
+            sources=sources,
+            ceilings=services.ceilings,
+            keeps_default_schema=services.settings.keeps_default_schema,
+        )
+
+    async def test(self, id: str) -> Response:  # noqa: A002 - the route template's name
+        reached = await self._test(connection_id(id), tenant=request_tenant())
+        return answer(ConnectionTestAnswer.of(reached))
+
+    async def schema(self, id: str) -> Response:  # noqa: A002 - the route template's name
+        found = await self._schema(connection_id(id), tenant=request_tenant())
+        return answer(ConnectionSchemaAnswer.of(found.connection, found.snapshot))
+
+    async def validate(self) -> Response:
+        asked = await read_payload(
+            request,
+            ValidateSchemaRequest,
+            lambda payload: self._validate.judge(payload.to_command()),
+        )
+        mismatches = await self._validate(asked, tenant=request_tenant())
+        if mismatches:
+            return answer(SchemaMismatchAnswer.of(mismatches), 422)
+        return answer(SchemaValidAnswer())
+
+
+def source_routes(services: ApiServices) -> list[Route]:
+    routes = SourceRoutes(services)
+    return [
+        Route(
+            method="POST",
+            path=f"{ROOT}/validate-schema",
+            name="validate_schema",
+            summary="Compare data sources, tables and fields with what is there",
+            tag="Connections",
+            resource="connections",
+            action="post",
+            handler=routes.validate,
+            request=ValidateSchemaRequest,
+            successes={
+                200: Success(description="Everything is there", model=SchemaValidAnswer),
+                422: Success(description="What is not there", model=SchemaMismatchAnswer),
+            },
+        ),
+        Route(
+            method="POST",
+            path=f"{ROOT}/{{id}}/test",
+            name="test_connection",
+            summary="Try to reach the connection's database",
+            tag="Connections",
+            resource="connections",
+            action="post",
+            handler=routes.test,
+            successes={200: Success(description="Reached", model=ConnectionTestAnswer)},
+        ),
+        Route(
+            method="GET",
+            path=f"{ROOT}/{{id}}/schema",
+            name="get_connection_schema",
+            summary="Read the tables and fields of the connection's database",
+            tag="Connections",
+            resource="connections",
+            action="get",
+            handler=routes.schema,
+            successes={200: Success(description="The schema", model=ConnectionSchemaAnswer)},
+        ),
+    ]

@@ -1,0 +1,36 @@
+"""Take a connection away (spec rest-api 8.6)."""
+
+from fetcher.commands.connection_gate import refuse_in_use
+from fetcher.domain.errors import ConnectionNotFound
+from fetcher.domain.ids import ConnectionId
+from fetcher.domain.times import later_than
+from fetcher.ports import ConnectionRecords, ForgetSchemas, JobRecords, UtcNow
+from fetcher_engine import TenantContext
+
+
+class DeleteConnection:
+    """The record stays, marked; its name is free again."""
+
+    def __init__(
+        self,
+        *,
+        connections: ConnectionRecords,
+        jobs: JobRecords,
+        forget_schemas: ForgetSchemas,
+        now: UtcNow,
+    ) -> None:
+        self._connections = connections
+        self._jobs = jobs
+        self._forget_schemas = forget_schemas
+        self._now = now
+
+    async def __call__(self, connection_id: ConnectionId, *, tenant: TenantContext) -> None:
+        """Raise ``FET-1001``, also for the second of two, or ``FET-1021`` (a job reads from it)."""
+        connection = await self._connections.get(connection_id)
+        if connection is None:
+            raise ConnectionNotFound(connection_id)
+        await refuse_in_use(self._jobs, connection.config_name)
+        at = later_than(connection.updated_at, now=self._now())
+        if not await self._connections.delete(connection_id, at=at):
+            raise ConnectionNotFound(connection_id)
+        await self._forget_schemas(tenant, connection.config_name)

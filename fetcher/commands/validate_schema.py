@@ -1,0 +1,180 @@
+"""Does what a job would ask for exist in its data sources? (spec rest-api 8.9)
+
+Names are compared as a job's are: by the same normalization, through the same connectors and the
+same Engine. So ``plugin_crm`` is asked for by its logical collections here too.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import trio
+
+from fetcher.commands.job_filters import source_names
+from fetcher.commands.job_order import AskedFields
+from fetcher.commands.member_paths import member
+from fetcher.commands.resolve_sources import ResolveSources
+from fetcher.commands.schema_question import checked_question, limit_exceeded
+from fetcher.compat import SourceNames, normalized_field, normalized_table
+from fetcher.domain.connections import Connection
+from fetcher.domain.errors import HOST_REFUSED, FetcherError, ForbiddenHost
+from fetcher.domain.jobs import JobOptions, MappedFields
+from fetcher.domain.schema_mismatches import MismatchType, SchemaMismatch
+from fetcher.domain.tls_modes import refuse_stored_tls_mode
+from fetcher.ports import SourceEngines
+from fetcher_engine import (
+    DatasourceMapping,
+    Engine,
+    EngineError,
+    FailureType,
+    Limits,
+    SchemaValidationRequest,
+    TableMapping,
+    TenantContext,
+    ValidationFailure,
+)
+
+AT_ONCE = 4
+TOTAL_SECONDS = 30.0
+
+
+class ValidateSchema:
+    """Asks the sources side by side; one that does not answer in time is down."""
+
+    def __init__(
+        self,
+        *,
+        resolve: ResolveSources,
+        sources: SourceEngines,
+        ceilings: Limits,
+        keeps_default_schema: bool = False,
+    ) -> None:
+        self._resolve = resolve
+        self._sources = sources
+        self._ceilings = ceilings
+        self._keeps_default_schema = keeps_default_schema
+
+    def judge(self, asked: AskedFields | None) -> MappedFields:
+        """What needs no look outside: pure, and safe in a thread.
+
+        Raise ``FET-0402``, ``FET-0401`` or ``FET-1061``.
+        """
+        return checked_question(asked, ceilings=self._ceilings)
+
+    async def __call__(
+        self, asked: MappedFields, *, tenant: TenantContext
+    ) -> Sequence[SchemaMismatch]:
+        """What does not fit, sorted by source and table; fields in the order of the request.
+
+        Raise ``FET-1062`` where no source is configured, ``FET-0414`` for a host that must not be
+        dialled, and ``FET-1061`` where ``*`` stands for more fields than a job may ask for.
+        """
+        connections = await self._resolve.configured(sorted(asked))
+        if not connections:
+            raise FetcherError(
+                "FET-1062",
+                "No Connections Found",
+                f"none of the data sources is configured: {', '.join(sorted(asked))}",
+            )
+        names = source_names(connections, keeps_default=self._keeps_default_schema)
+        engine = self._sources.engine_for(connections, JobOptions(), asked)
+        found: dict[str, Sequence[SchemaMismatch]] = {
+            source: [SchemaMismatch(type=MismatchType.DATA_SOURCE_NOT_FOUND, data_source=source)]
+            for source in asked
+            if source not in names
+        }
+        refused: list[FetcherError] = []
+        places = trio.Semaphore(AT_ONCE)
+
+        async def look(source: str, *, cancel: trio.CancelScope) -> None:
+            one = _Question(source, asked[source], names[source])
+            async with places:
+                try:
+                    found[source] = await one.answer(engine, tenant)
+                except FetcherError as refusal:
+                    refused.append(refusal)
+                    cancel.cancel()
+
+        with trio.move_on_after(TOTAL_SECONDS):
+            async with trio.open_nursery() as nursery:
+                for connection in connections:
+                    if _is_openable(connection):
+                        nursery.start_soon(
+                            partial(look, connection.config_name, cancel=nursery.cancel_scope)
+                        )
+        if refused:
+            raise refused[0]
+        return [each for source in sorted(asked) for each in found.get(source, [_down(source)])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What is asked of one source."""
+
+    source: str
+    tables: Mapping[str, Sequence[str]]
+    names: SourceNames
+
+    async def answer(self, engine: Engine, tenant: TenantContext) -> Sequence[SchemaMismatch]:
+        """Raise ``FET-0414`` or ``FET-1061``."""
+        try:
+            report = await engine.validate_schema(tenant, self._request())
+        except EngineError as error:
+            down = error
+        else:
+            return list(self._mismatches(report.failures))
+        if down.reason == HOST_REFUSED:
+            raise ForbiddenHost
+        return [_down(self.source)]
+
+    def _request(self) -> SchemaValidationRequest:
+        """A mapping for each table as it was written: two spellings of one are judged apart."""
+        tables = [
+            TableMapping(self._table(table), [self._field(field) for field in fields])
+            for table, fields in self.tables.items()
+        ]
+        return SchemaValidationRequest([DatasourceMapping(self.source, tables)])
+
+    def _mismatches(self, failures: Sequence[ValidationFailure]) -> Iterator[SchemaMismatch]:
+        found = {(each.type, each.table, each.field): each.candidates for each in failures}
+        for table in sorted(self.tables):
+            name = self._table(table)
+            if (FailureType.LIMIT_EXCEEDED, name, "") in found:
+                path = member(member("mappedFields", self.source), table)
+                raise limit_exceeded(f"{path} means more fields than a job may ask for")
+            if (missing := (FailureType.TABLE_NOT_FOUND, name, "")) in found:
+                yield SchemaMismatch(
+                    type=MismatchType.TABLE_NOT_FOUND,
+                    data_source=self.source,
+                    table=table,
+                    candidates=found[missing],
+                )
+                continue
+            for field in self.tables[table]:
+                if (missing := (FailureType.FIELD_NOT_FOUND, name, self._field(field))) in found:
+                    yield SchemaMismatch(
+                        type=MismatchType.FIELD_NOT_FOUND,
+                        data_source=self.source,
+                        table=table,
+                        field=field,
+                        candidates=found[missing],
+                    )
+
+    def _table(self, table: str) -> str:
+        return normalized_table(table, self.names)
+
+    def _field(self, field: str) -> str:
+        return normalized_field(field, self.names)
+
+
+def _down(source: str) -> SchemaMismatch:
+    return SchemaMismatch(type=MismatchType.DATA_SOURCE_DOWN, data_source=source)
+
+
+def _is_openable(connection: Connection) -> bool:
+    """A record of the reference may have another type's TLS mode: it is opened by nobody."""
+    try:
+        refuse_stored_tls_mode(connection)
+    except FetcherError:
+        return False
+    return True
