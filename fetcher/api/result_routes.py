@@ -7,7 +7,7 @@ from fetcher.api.list_parameters import invalid_parameter, last_values
 from fetcher.api.models.results import PreviewAnswer, preview_json
 from fetcher.api.path_ids import job_id
 from fetcher.api.result_stream import CONTENT_TYPE, HMAC, KEY_VERSION, SIZE, ResultStreams
-from fetcher.api.routing import JSON, Parameter, Route, Success
+from fetcher.api.routing import JSON, Parameter, Route, Success, no_content
 from fetcher.api.services import ApiServices
 from fetcher.commands.delete_result import DeleteResult
 from fetcher.domain.errors import FetcherError
@@ -64,9 +64,7 @@ class ResultRoutes:
 
     async def delete(self, id: str) -> Response:  # noqa: A002 - the route template's name
         await self._delete(job_id(id))
-        response = Response(b"", status=204)
-        del response.headers["Content-Type"]
-        return response
+        return no_content()
 
 
 def _rows(text: str | None) -> int:
