@@ -10,6 +10,7 @@ from pymongo.database import Database
 from fetcher.adapters.mongo import MongoRecords
 from fetcher.domain.connections import ConnectionQuery, SourceType, TlsSettings
 from tests.integration.mongo.builders import a_connection
+from tests.integration.mongo.reference import typed
 
 Raw = Database[dict[str, Any]]
 
@@ -25,21 +26,23 @@ async def test_a_connection_without_its_optional_parts(records: MongoRecords, ra
     connection = a_connection(config_name="sales_db", product_name="")
     await records.connections.insert(connection)
     document = only_document(raw)
-    assert document == {
-        "_id": connection.id.bytes,
-        "product_name": "",
-        "config_name": "sales_db",
-        "type": "POSTGRESQL",
-        "host": "pg1.acme.test",
-        "port": 5432,
-        "database_name": "sales",
-        "username": "reader",
-        "password_encrypted": "c2VhbGVk",
-        "encryption_key_version": "1",
-        "created_at": connection.created_at,
-        "updated_at": connection.updated_at,
-        "deleted_at": None,
-    }
+    assert typed(document) == typed(
+        {
+            "_id": connection.id.bytes,
+            "product_name": "",
+            "config_name": "sales_db",
+            "type": "POSTGRESQL",
+            "host": "pg1.acme.test",
+            "port": 5432,
+            "database_name": "sales",
+            "username": "reader",
+            "password_encrypted": "c2VhbGVk",
+            "encryption_key_version": "1",
+            "created_at": connection.created_at,
+            "updated_at": connection.updated_at,
+            "deleted_at": None,
+        }
+    )
     assert type(document["_id"]) is bytes  # pymongo's form of subtype 0, of no other
     assert raw["connection"].count_documents({"port": {"$type": "int"}}) == 1
     assert raw["connection"].count_documents({"created_at": {"$type": "date"}}) == 1
@@ -55,10 +58,9 @@ async def test_a_connection_with_all_of_them(records: MongoRecords, raw: Raw) ->
     document = only_document(raw)
     assert document["schema"] == "public"
     assert document["ssl"] == {"mode": "verify-full", "ca": "CA", "key": "KEY"}
-    assert document["metadata"] == {
-        "team": "bi",
-        "a.b": {"$c": [Int64(2**40), Decimal128("0.10"), None, True]},
-    }
+    assert typed(document["metadata"]) == typed(
+        {"team": "bi", "a.b": {"$c": [Int64(2**40), Decimal128("0.10"), None, True]}}
+    )
     assert await records.connections.get(connection.id) == connection
 
 

@@ -19,6 +19,7 @@ from fetcher.domain.jobs import (
     TerminalOutcome,
 )
 from tests.integration.mongo.builders import FAILURE, RESULT, a_job, cancelled, completed, failed
+from tests.integration.mongo.reference import typed
 
 Raw = Database[dict[str, Any]]
 
@@ -52,21 +53,23 @@ async def claimed(records: MongoRecords, job: Job) -> Claimed:
 async def test_a_new_job_is_stored_as_the_reference_would(records: MongoRecords, raw: Raw) -> None:
     job = a_job()
     await records.jobs.insert(job)
-    assert only_document(raw) == {
-        "_id": job.id.bytes,
-        "metadata": {"source": "acme-reports"},
-        "mapped_fields": {"sales_db": {"orders": ["id", "total"]}},
-        "datasources": ["sales_db"],
-        "status": "pending",
-        "dedup_active": True,
-        "request_hash": job.request_hash,
-        "created_at": job.created_at,
-        "completed_at": None,
-        "dispatched_at": None,
-        "dispatch_seq": 0,
-        "attempt": 0,
-        "takeovers": 0,
-    }
+    assert typed(only_document(raw)) == typed(
+        {
+            "_id": job.id.bytes,
+            "metadata": {"source": "acme-reports"},
+            "mapped_fields": {"sales_db": {"orders": ["id", "total"]}},
+            "datasources": ["sales_db"],
+            "status": "pending",
+            "dedup_active": True,
+            "request_hash": job.request_hash,
+            "created_at": job.created_at,
+            "completed_at": None,
+            "dispatched_at": None,
+            "dispatch_seq": 0,
+            "attempt": 0,
+            "takeovers": 0,
+        }
+    )
 
 
 async def test_the_id_is_a_binary_of_subtype_0(records: MongoRecords, raw: Raw) -> None:
@@ -170,8 +173,9 @@ async def test_numbers_keep_every_digit(
     )
     await records.jobs.insert(job)
     document = only_document(raw)
-    assert document["metadata"]["deep"] == [{"n": stored}]
-    assert document["filters"]["sales_db"]["orders"]["total"]["equals"] == [stored]
+    assert typed(document["metadata"]["deep"]) == typed([{"n": stored}])
+    equals = document["filters"]["sales_db"]["orders"]["total"]["equals"]
+    assert typed(equals) == typed([stored])
     read = await records.jobs.get(job.id)
     assert read is not None
     assert read == job
