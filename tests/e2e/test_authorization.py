@@ -79,4 +79,12 @@ def test_one_token_from_a_file_lets_in_who_has_it(tmp_path: Path) -> None:
         assert called(api.port, "GET", CONNECTIONS, wrong) == (401, b"Unauthorized")
         right = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
         assert called(api.port, "GET", CONNECTIONS, right)[0] == 200
+        with closing(http.client.HTTPConnection("127.0.0.1", api.port, timeout=30)) as kept:
+            kept.connect()
+            ours = kept.sock.getsockname()
+            for headers, status in (({}, 401), (right, 200), (wrong, 401), (right, 200)):
+                kept.request("GET", CONNECTIONS, headers=headers)
+                answer = kept.getresponse()
+                answer.read()
+                assert (answer.status, kept.sock.getsockname()) == (status, ours)
     assert ACCESS_TOKEN not in process.log()
