@@ -9,10 +9,10 @@ from typing import Protocol
 import structlog
 import trio
 
-from fetcher.actors.crash_report import crash_places, crash_types
 from fetcher.actors.lifecycle import Lifecycle
 from fetcher.actors.metrics import ActorMetrics
 from fetcher.domain.backoff import full_jitter
+from fetcher.domain.crash_report import crash_places, crash_types
 from fetcher.domain.errors import StartRefused
 
 log = structlog.get_logger(__name__)

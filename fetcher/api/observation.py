@@ -2,8 +2,6 @@
 
 import re
 import uuid
-from pathlib import PurePath
-from traceback import extract_tb
 
 import structlog
 import trio
@@ -25,6 +23,7 @@ from fetcher.api.asgi import (
 )
 from fetcher.api.metrics import KNOWN_METHODS, HttpMetrics
 from fetcher.api.problems import internal_problem
+from fetcher.domain.crash_report import crash_places, crash_types
 
 log = structlog.get_logger(__name__)
 
@@ -47,11 +46,7 @@ def effective_request_id(sent: str | None) -> str:
 
 def crash_facts(error: BaseException) -> dict[str, object]:
     """Type and place of an unexpected error; never its text, which may hold anything."""
-    frames = extract_tb(error.__traceback__)[-5:]
-    return {
-        "error": type(error).__name__,
-        "where": [f"{PurePath(f.filename).name}:{f.lineno} {f.name}" for f in frames],
-    }
+    return {"error": crash_types(error), "where": crash_places(error)}
 
 
 class Observed:

@@ -12,7 +12,7 @@ from fetcher.commands.job_filters import checked_filters
 from fetcher.commands.member_paths import member
 from fetcher.compat.names import MAX_NAME_CHARACTERS
 from fetcher.domain.errors import FetcherError
-from fetcher.domain.jobs import Filters, JobOptions, MappedFields
+from fetcher.domain.jobs import LIMIT_NAMES, Filters, JobOptions, MappedFields
 from fetcher.domain.json_text import dumps
 from fetcher.domain.json_values import JsonObject, JsonValue
 from fetcher_engine import Limits
@@ -158,7 +158,7 @@ def _holds_nul_key(value: JsonValue) -> bool:
 
 def _lowered(ceilings: Limits, options: JobOptions) -> Limits:
     """The limits that count for this request; what would raise one is judged with the options."""
-    lowered = {name: options.limits.get(name, 0) for name in _LIMIT_FIELDS}
+    lowered = {name: options.limits.get(name, 0) for name in LIMIT_NAMES}
     return ceilings.clamped_by(
         Limits(
             max_datasources=int(lowered["maxDatasources"]),
@@ -167,16 +167,6 @@ def _lowered(ceilings: Limits, options: JobOptions) -> Limits:
         )
     )
 
-
-_LIMIT_FIELDS = {
-    "maxDatasources": "max_datasources",
-    "maxTablesPerDatasource": "max_tables_per_datasource",
-    "maxFieldsPerTable": "max_fields_per_table",
-    "maxConcurrency": "max_concurrency",
-    "timeout": "timeout",
-    "maxResultBytes": "max_result_bytes",
-}
-"""JSON name to the Engine's name (spec engine 4.13)."""
 
 _CHOICES = {
     "values": ("compatible", "natural"),
@@ -195,7 +185,7 @@ def _check_options(options: JobOptions | None, *, ceilings: Limits, enabled: boo
         if getattr(options, name) not in allowed:
             _refuse(f"{root}.{name} must be one of {', '.join(allowed)}")
     for name, value in options.limits.items():
-        ceiling = getattr(ceilings, _LIMIT_FIELDS[name])
+        ceiling = getattr(ceilings, LIMIT_NAMES[name])
         if not 0 < value <= ceiling:
             _refuse(f"{root}.limits.{name} must be above 0 and at most {ceiling:g}")
 

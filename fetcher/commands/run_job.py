@@ -17,6 +17,7 @@ from fetcher.domain.connections import Connection
 from fetcher.domain.errors import PortError, PortUnavailable
 from fetcher.domain.internal_sources import InternalSourceMissing
 from fetcher.domain.jobs import (
+    LIMIT_NAMES,
     FailureFacts,
     Job,
     JobStatus,
@@ -48,14 +49,6 @@ LOST_PAUSE_SECONDS = 1.0
 STORE_SECONDS = 120.0
 """How long the connections' records may be away while leases are still renewed."""
 _UNREADABLE = FailureFacts(message="the connections cannot be read", code=PortUnavailable.code)
-LIMIT_NAMES = {
-    "maxDatasources": "max_datasources",
-    "maxTablesPerDatasource": "max_tables_per_datasource",
-    "maxFieldsPerTable": "max_fields_per_table",
-    "maxConcurrency": "max_concurrency",
-    "timeout": "timeout",
-    "maxResultBytes": "max_result_bytes",
-}
 
 
 class Sealer(Protocol):

@@ -8,7 +8,6 @@ exists is meant, the plain reading of ``schema.table`` first.
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import ClassVar
 
 from fetcher.compat.names import SourceNames, normalized_table, shown_table
@@ -65,19 +64,26 @@ class SchemaTableNames(ABC):
         return shown_table(table.table, "" if is_bare else table.schema)
 
     def candidates(self, name: str) -> tuple[TableId, ...]:
-        """What a normalized name may mean, in the order of preference, each once.
-
-        The names as they were requested decide. Where several became this one, it means what all of
-        them mean: as soon as their readings part, nothing.
-        """
-        raws = (self._requested or {}).get(name) or frozenset({name})
-        readings = [self._readings(raw) for raw in raws]
-        common = takewhile(lambda alike: len(set(alike)) == 1, zip(*readings, strict=False))
-        return tuple(alike[0] for alike in common)
+        """What a normalized name may mean: by each name as it was requested that became this one,
+        in the order of preference."""
+        return tuple(dict.fromkeys(one for raw in self._raws(name) for one in self._readings(raw)))
 
     def meant(self, name: str, existing: Collection[TableId]) -> tuple[TableId, ...]:
-        """The existing table of that name, else those that differ from it in case alone."""
-        candidates = self.candidates(name)
+        """The existing table of that name, else those that differ from it in case alone.
+
+        Where several requested names became this one and mean different tables (``a.s.t`` and
+        ``s.t``, where ``s.t`` is a table too), all of those; where one means none, none.
+        """
+        meanings = [self._meaning(raw, existing) for raw in self._raws(name)]
+        if not all(meanings):
+            return ()
+        return tuple(dict.fromkeys(one for meaning in meanings for one in meaning))
+
+    def _raws(self, name: str) -> list[str]:
+        return sorted((self._requested or {}).get(name) or (name,))
+
+    def _meaning(self, raw: str, existing: Collection[TableId]) -> tuple[TableId, ...]:
+        candidates = self._readings(raw)
         for candidate in candidates:
             if candidate in existing:
                 return (candidate,)

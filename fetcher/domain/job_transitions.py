@@ -18,6 +18,9 @@ from fetcher.domain.jobs import (
     TerminalOutcome,
 )
 
+FIRST_SIGHT_SECONDS: Final = 600.0
+"""How long a ``processing`` record without a lease may go on after we first saw it."""
+
 MAX_TAKEOVERS: Final = 3
 MAX_ATTEMPTS_KEPT: Final = 20
 

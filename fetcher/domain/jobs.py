@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from fetcher.domain.ids import JobId
@@ -51,6 +52,19 @@ class JobStatus(StrEnum):
     def is_active(self) -> bool:
         """Whether the job still blocks an identical request (``dedup_active``)."""
         return self in (JobStatus.PENDING, JobStatus.PROCESSING)
+
+
+LIMIT_NAMES: Final = MappingProxyType(
+    {
+        "maxDatasources": "max_datasources",
+        "maxTablesPerDatasource": "max_tables_per_datasource",
+        "maxFieldsPerTable": "max_fields_per_table",
+        "maxConcurrency": "max_concurrency",
+        "timeout": "timeout",
+        "maxResultBytes": "max_result_bytes",
+    }
+)
+"""JSON name of a limit to the Engine's name (spec engine 4.13)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ import trio
 from fetcher.adapters.memory.state import JobEntry, MemoryState, after
 from fetcher.domain import job_transitions as transitions
 from fetcher.domain.ids import JobId
+from fetcher.domain.job_transitions import FIRST_SIGHT_SECONDS
 from fetcher.domain.jobs import (
     Claimed,
     ClaimRefusal,
@@ -21,9 +22,6 @@ from fetcher.domain.jobs import (
     Progress,
     TerminalOutcome,
 )
-
-FIRST_SIGHT_SECONDS = 600.0
-"""How long a ``processing`` record without a lease may go on after we first saw it."""
 
 
 class MemoryLeases:

@@ -22,6 +22,7 @@ from fetcher.adapters.mongo.server import MongoServer, Turn
 from fetcher.domain import job_transitions
 from fetcher.domain.errors import PortUnavailable
 from fetcher.domain.ids import JobId
+from fetcher.domain.job_transitions import FIRST_SIGHT_SECONDS
 from fetcher.domain.jobs import (
     Claimed,
     ClaimRefusal,
@@ -33,9 +34,6 @@ from fetcher.domain.jobs import (
     Progress,
     TerminalOutcome,
 )
-
-FIRST_SIGHT_SECONDS: Final = 600.0
-"""How long a ``processing`` record without a lease may go on after we first saw it."""
 
 _PROCESSING: Final[Document] = {"status": JobStatus.PROCESSING.value}
 _NO_DISPATCH_LEASE: Final[Document] = {"dispatch_lease_until": None}

@@ -12,10 +12,8 @@ from fetcher.adapters.sqlite.job_rows import (
 )
 from fetcher.adapters.sqlite.times import from_ms, later_ms
 from fetcher.domain import job_transitions as transitions
+from fetcher.domain.job_transitions import FIRST_SIGHT_SECONDS
 from fetcher.domain.jobs import Job, TerminalOutcome
-
-FIRST_SIGHT_SECONDS: Final = 600.0
-"""How long a ``processing`` record without a lease may go on after we first saw it."""
 
 _RAN_OUT: Final = """
     SELECT * FROM job WHERE status = 'processing' AND lease_until <= :now

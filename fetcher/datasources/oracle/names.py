@@ -85,9 +85,9 @@ class TableNames:
     def meant(self, name: str, tables: Iterable[TableId], user: str) -> tuple[TableId, ...]:
         """What a normalized name means: one table; several where it is ambiguous."""
         known = list(tables)
-        found = {self._meaning(raw, known, user) for raw in self._raws(name)}
-        # several spellings became this one name: they must agree
-        return found.pop() if len(found) == 1 else ()
+        # several spellings may have become this one name: they must agree, or it is ambiguous
+        found = [self._meaning(raw, known, user) for raw in self._raws(name)]
+        return tuple(sorted({one for meaning in found for one in meaning})) if all(found) else ()
 
     def told(self, name: str, columns: Iterable[str]) -> frozenset[str]:
         """The columns that a snapshot shows to whoever asked for the table by this name.

@@ -152,7 +152,9 @@ def test_a_name_is_exact_then_upper_then_unique(written: str, meant: list[str]) 
 
 def test_two_spellings_of_one_request_must_agree() -> None:
     names = TableNames(None, {"Ledger": (), "LEDGER": ()})
-    assert names.meant("LEDGER", NAMES, "HR") == ()
+    assert [each.table for each in names.meant("LEDGER", NAMES, "HR")] == ["LEDGER", "Ledger"]
+    names = TableNames(None, {"LEDGER": (), "GHOST": ()})
+    assert names.meant("GHOST", NAMES, "HR") == ()
 
 
 async def test_an_ambiguous_name_is_told_with_all_it_could_mean(

@@ -21,31 +21,66 @@ def test_a_name_that_no_server_can_have_is_not_taken_apart() -> None:
         assert TableNames(None).candidates(name) == (TableId("public", name),)
 
 
+WEIRD = [("Sales 2031", "We.ird"), ("public", "We.ird")]
+
+
 @pytest.mark.parametrize(
-    ("schema", "requested", "name", "meant"),
+    ("schema", "requested", "name", "existing", "meant"),
     [
-        (None, ["tx", "public.tx", "PUBLIC.tx", "db.public.tx"], "tx", [("public", "tx")]),
-        ("ops", ["runs", "ops.runs"], "runs", [("ops", "runs")]),
-        ("ops", ["public.runs", "runs"], "runs", [("ops", "runs")]),
+        (
+            None,
+            ["tx", "public.tx", "PUBLIC.tx", "db.public.tx"],
+            "tx",
+            [("public", "tx"), ("db", "public.tx")],
+            [("public", "tx")],
+        ),
+        ("ops", ["runs", "ops.runs"], "runs", [("ops", "runs")], [("ops", "runs")]),
+        (
+            "ops",
+            ["public.runs", "runs"],
+            "runs",
+            [("ops", "runs"), ("public", "runs")],
+            [("ops", "runs")],
+        ),
         (
             "ops",
             ["public.runs", "runs"],
             "public.runs",
-            [("public", "runs"), ("ops", "public.runs")],
+            [("ops", "public.runs"), ("public", "runs")],
+            [("public", "runs")],
+        ),
+        (
+            "ops",
+            ["public.runs", "runs"],
+            "public.runs",
+            [("ops", "public.runs"), ("ops", "runs")],
+            [("ops", "public.runs")],
         ),
         # a schema of exactly that spelling comes before another spelling of the connection's
+        ("Ops", ["ops.runs"], "runs", [("Ops", "runs"), ("ops", "runs")], [("ops", "runs")]),
+        # two schemas on this server: one name cannot mean both
         (
             "Ops",
-            ["ops.runs"],
+            ["ops.runs", "Ops.runs"],
             "runs",
-            [("ops", "runs"), ("Ops", "runs"), ("Ops", "ops.runs")],
+            [("Ops", "runs"), ("ops", "runs")],
+            [("Ops", "runs"), ("ops", "runs")],
         ),
-        # two schemas on this server: one name cannot mean both
-        ("Ops", ["ops.runs", "Ops.runs"], "runs", []),
+        # what stands before a schema counts as the catalog and is dropped (spec engine 17.1)
+        (None, ["Sales 2031.We.ird", "We.ird"], "We.ird", WEIRD, WEIRD),
+        (None, ["Sales 2031.We.ird", "We.ird"], "We.ird", WEIRD[1:], []),
+        (None, ["Sales 2031.We.ird", '"We.ird"'], "We.ird", WEIRD, WEIRD[:1]),
+        (None, ["Sales 2031.We.ird", '"We.ird"'], '"We.ird"', WEIRD, WEIRD[1:]),
     ],
 )
-def test_names_that_became_one_mean_what_all_of_them_mean(
-    schema: str | None, requested: list[str], name: str, meant: list[tuple[str, str]]
+def test_names_that_became_one_mean_all_that_each_of_them_means(
+    schema: str | None,
+    requested: list[str],
+    name: str,
+    existing: list[tuple[str, str]],
+    meant: list[tuple[str, str]],
 ) -> None:
     names = TableNames(schema, requested)
-    assert names.candidates(name) == tuple(TableId(*pair) for pair in meant)
+    there = [TableId(*pair) for pair in existing]
+    assert names.meant(name, there) == tuple(TableId(*pair) for pair in meant)
+    assert set(meant) <= {(one.schema, one.table) for one in names.candidates(name)}
