@@ -91,16 +91,6 @@ class _Part:
         return self.written if _needs_marks(self.name) else self.name
 
 
-def parse_qualified(name: str, default_schema: str = "") -> QualifiedName:
-    """Read ``table``, ``schema.table`` or ``catalog.schema.table``; the catalog is dropped.
-
-    Raise ValueError for an empty name, more than three parts, or a text longer than any name.
-    """
-    parts = _table_parts(name)
-    schema = default_schema if len(parts) == 1 else parts[-2].name
-    return QualifiedName(schema, parts[-1].name)
-
-
 def table_readings(name: str) -> tuple[QualifiedName, ...]:
     """What a requested name may mean on a server, the likeliest first; no schema: the default one.
 

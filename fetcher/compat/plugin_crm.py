@@ -7,7 +7,6 @@ Its personal fields are encrypted; what can be looked for lies beside them as a 
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
@@ -80,7 +79,7 @@ _ORGANISATION_ID = re.compile(
 
 
 def is_crm(config_name: str) -> bool:
-    """Whether validation maps its collections: by the exact name, whatever the type."""
+    """By the exact name, whatever the type."""
     return config_name == CONFIG_NAME
 
 
@@ -89,45 +88,14 @@ def is_crm_source(config_name: str, source_type: str) -> bool:
     return is_crm(config_name) and source_type == MONGODB
 
 
-@dataclass(frozen=True, slots=True)
-class PhysicalMapping:
-    """Fields by physical collection. ``logical_names`` leads back to what is displayed."""
-
-    fields: Mapping[str, Sequence[str]]
-    logical_names: Mapping[str, str]
-
-
-def physical_mapping(
-    config_name: str, fields: Mapping[str, Sequence[str]], physical_names: Iterable[str]
-) -> PhysicalMapping:
-    """What validation looks up for what was asked for, where it is CRM; else the same.
-
-    A name that no collection has, nor a prefix of one, stays: its table is not found then. Where
-    two names lead to one collection their fields are joined, sorted, and the first name is shown.
-    """
-    if not is_crm(config_name):
-        return PhysicalMapping(fields, {})
-    known = frozenset(physical_names)
-    joined: dict[str, Sequence[str]] = {}
-    logical_names: dict[str, str] = {}
-    for logical in sorted(fields):
-        physical = _validated_collection(logical, known)
-        logical_names.setdefault(physical, logical)
-        if physical in joined:
-            joined[physical] = tuple(sorted({*joined[physical], *fields[logical]}))
-        else:
-            joined[physical] = tuple(fields[logical])
-    return PhysicalMapping(joined, logical_names)
-
-
 def extracted_collections(
     logical: str, physical_names: Iterable[str], organisations: Collection[str] | None = None
 ) -> tuple[str, ...]:
     """All that are read for a logical collection, sorted; none: it is not found.
 
     Where some end in an organisation's id (a UUID or 24 hex digits), only those: ``alias`` does not
-    swallow ``alias_history_<id>``. Unlike in validation, a collection of exactly this name is not
-    among them. ``organisations``, where they are given, are the only ones that are read.
+    swallow ``alias_history_<id>``. A collection of exactly this name is not among them.
+    ``organisations``, where they are given, are the only ones that are read.
     """
     prefix = f"{logical}_"
     if organisations is not None:
@@ -137,12 +105,6 @@ def extracted_collections(
     found = sorted({name for name in physical_names if name.startswith(prefix)})
     of_organisations = [name for name in found if _ORGANISATION_ID.fullmatch(name, len(prefix))]
     return tuple(of_organisations or found)
-
-
-def _validated_collection(logical: str, known: frozenset[str]) -> str:
-    if logical in known:
-        return logical
-    return next(iter(extracted_collections(logical, known)), logical)
 
 
 def search_filters(

@@ -18,6 +18,7 @@ from fetcher_engine import SchemaSnapshot, TableSnapshot
 from tests.unit.api.harness import (
     CONNECTIONS,
     JOBS,
+    PRODUCT,
     START,
     Answered,
     Api,
@@ -111,11 +112,29 @@ async def test_answers_of_connection_operations_are_as_described() -> None:
         ("get_connection_schema", "GET", f"{CONNECTIONS}/{connection_id}/schema", 200),
         ("get_connection", "GET", f"{CONNECTIONS}/{uuid.uuid4()}", 404),
         ("list_connections", "GET", f"{CONNECTIONS}?limit=0", 400),
+        ("list_unassigned_connections", "GET", f"{CONNECTIONS}/unassigned", 200),
     ):
         answered = await api.call(method, path)
         assert answered.status == status
         assert_described(document, name, answered)
     assert_described(document, "create_connection", await api.create(a_body(port=None)))
+    one, validate = f"{CONNECTIONS}/{connection_id}", f"{CONNECTIONS}/validate-schema"
+    for name, method, path, body, status in (
+        ("validate_schema", "POST", validate, {"mappedFields": {"sales_db": {"t": ["a"]}}}, 200),
+        ("validate_schema", "POST", validate, {"mappedFields": {"sales_db": {"t": ["b"]}}}, 422),
+        ("validate_schema", "POST", validate, {}, 400),
+        ("assign_connection", "POST", f"{one}/assign", None, 409),
+        ("patch_connection", "PATCH", one, {"port": 5433}, 200),
+        ("patch_connection", "PATCH", one, {"port": 0}, 400),
+    ):
+        answered = await api.call(method, path, body, headers=PRODUCT)
+        assert answered.status == status
+        assert_described(document, name, answered)
+    removed = await api.call("DELETE", one)
+    assert (removed.status, removed.raw) == (204, b"")
+    described = document["paths"][f"{CONNECTIONS}/{{id}}"]["delete"]["responses"]
+    assert "content" not in described["204"]
+    assert_described(document, "delete_connection", await api.call("DELETE", one))
 
 
 async def test_answers_of_job_operations_are_as_described() -> None:

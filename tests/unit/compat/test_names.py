@@ -10,7 +10,6 @@ from fetcher.compat import normalized_field, normalized_table
 from fetcher.compat.names import (
     QualifiedName,
     SourceNames,
-    parse_qualified,
     shown_table,
     table_readings,
     upper_case,
@@ -119,17 +118,19 @@ def test_only_oracle_changes_fields(source_type: str, expected: str) -> None:
 
 
 def test_qualified_names_have_one_to_three_parts() -> None:
-    assert parse_qualified("t", "public") == QualifiedName("public", "t")
-    assert parse_qualified("s.t", "public") == QualifiedName("s", "t")
-    assert parse_qualified(" c.s.t ") == QualifiedName("s", "t")
-    assert parse_qualified('"a.b"."c""d"') == QualifiedName("a.b", 'c"d')
-    for name, problem in (
-        *((empty, "an empty table name") for empty in ("", "  ", "a.", '""')),
-        ("a.b.c.d", "more than three parts"),
-        ("n" * 1025, "too long"),
-    ):
-        with pytest.raises(ValueError, match=problem):
-            parse_qualified(name)
+    """What a name means first of all; without a schema it lies in the default one."""
+    first = {name: table_readings(name)[0] for name in ("t", "s.t", " c.s.t ", '"a.b"."c""d"')}
+    assert first == {
+        "t": QualifiedName("", "t"),
+        "s.t": QualifiedName("s", "t"),
+        " c.s.t ": QualifiedName("s", "t"),
+        '"a.b"."c""d"': QualifiedName("a.b", 'c"d'),
+    }
+    assert [table_readings(empty) for empty in ("", "  ", '""')] == [()] * 3
+    postgresql = SourceNames("POSTGRESQL")
+    assert postgresql.default_schema == "public"
+    for name in ("", "a.", "a.b.c.d", "n" * 1025):
+        assert normalized_table(name, postgresql) == name
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from fetcher.compat.plugin_crm import (
     failure_code,
     is_crm,
     is_crm_source,
-    physical_mapping,
     search_filters,
 )
 from fetcher.domain.jobs import Operator
@@ -50,80 +49,6 @@ def test_extraction_also_wants_its_type() -> None:
 
 
 # --- collections -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("asked", "physical", "fields", "logical_names"),
-    [
-        (
-            {"holders": ["b", "a"]},
-            ["holders_2", "holders_1"],
-            {"holders_1": ("b", "a")},
-            {"holders_1": "holders"},
-        ),
-        (
-            {"holders": ["a"]},
-            ["holders_9af0", "holders_1b22"],
-            {"holders_1b22": ("a",)},
-            {"holders_1b22": "holders"},
-        ),
-        # a collection of exactly this name comes before those that begin with it
-        (
-            {"holders": ["a"]},
-            ["holders_1", "holders"],
-            {"holders": ("a",)},
-            {"holders": "holders"},
-        ),
-        (
-            {"holders_2": ["a"]},
-            ["holders_1", "holders_2"],
-            {"holders_2": ("a",)},
-            {"holders_2": "holders_2"},
-        ),
-        # nothing of the kind: the name stays, and its table is not found
-        ({"hold": ["a"]}, ["holders_1"], {"hold": ("a",)}, {"hold": "hold"}),
-        (
-            {"holders": ["a"]},
-            ["holders1", "Holders_1"],
-            {"holders": ("a",)},
-            {"holders": "holders"},
-        ),
-        ({"holders": ["a"]}, [], {"holders": ("a",)}, {"holders": "holders"}),
-        # two names lead to one collection
-        (
-            {"h_a": ["x", "c"], "h": ["c", "b"]},
-            ["h_a"],
-            {"h_a": ("b", "c", "x")},
-            {"h_a": "h"},
-        ),
-        # an organisation's collection comes before that of a longer logical name
-        (
-            {"alias": ["a"]},
-            [f"alias_archive_{ACME}", f"alias_{ACME}"],
-            {f"alias_{ACME}": ("a",)},
-            {f"alias_{ACME}": "alias"},
-        ),
-        ({}, ["holders_1"], {}, {}),
-    ],
-)
-def test_validation_looks_up_one_physical_collection(
-    asked: dict[str, list[str]],
-    physical: list[str],
-    fields: dict[str, tuple[str, ...]],
-    logical_names: dict[str, str],
-) -> None:
-    for order in (physical, physical[::-1]):
-        mapping = physical_mapping("plugin_crm", asked, order)
-        assert mapping.fields == fields
-        assert mapping.logical_names == logical_names
-
-
-@pytest.mark.parametrize("config_name", OTHER_NAMES)
-def test_another_sources_mapping_stays_as_it_is(config_name: str) -> None:
-    asked = {"holders": ["b", "a", "a"]}
-    mapping = physical_mapping(config_name, asked, ["holders_1"])
-    assert mapping.fields is asked
-    assert mapping.logical_names == {}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from fetcher.compat import (
     normalized_table,
     prepared_snapshot,
 )
-from fetcher.compat.plugin_crm import physical_mapping
 from fetcher_engine import (
     ConnectionDescriptor,
     Engine,
@@ -19,10 +18,8 @@ from fetcher_engine import (
     ErrorCategory,
     ExtractionRequest,
     SchemaSnapshot,
-    SchemaValidationRequest,
     TableSnapshot,
     TenantContext,
-    ValidationFailure,
 )
 from fetcher_engine.memory import (
     MemoryConnectionStore,
@@ -52,8 +49,7 @@ class Source:
         )
         self.factory = MemoryConnectorFactory(MemorySource(schema=schema, rows=rows or {}))
         store = MemoryConnectionStore()
-        for name in ("db", "plugin_crm"):
-            store.put(TENANT, ConnectionDescriptor(config_name=name, type=source_type))
+        store.put(TENANT, ConnectionDescriptor(config_name="db", type=source_type))
         self.engine = Engine(MemoryRegistry({source_type: self.factory}), connection_store=store)
 
     async def extract(self, asked: Fields, filters: Filters | None = None) -> bytes:
@@ -128,27 +124,3 @@ async def test_conditions_reach_the_connector_as_the_host_made_them() -> None:
     handed_over = received.filters["ORDERS"]
     assert handed_over["TOTAL"] is conditions["Total"]
     assert handed_over["OPEN"] is conditions["open"]
-
-
-@pytest.mark.parametrize(
-    ("asked", "failures"),
-    [
-        ("holders", ()),
-        ("holders_2", ()),
-        ("owners", (("table_not_found", "owners"),)),
-    ],
-)
-async def test_collections_of_crm_are_judged_by_their_physical_ones(
-    asked: str, failures: tuple[tuple[str, str], ...]
-) -> None:
-    source = Source("MONGODB", {"holders_1": ["document"], "holders_2": ["document"]})
-    snapshot = await source.engine.discover_schema(TENANT, "plugin_crm")
-    mapping = physical_mapping("plugin_crm", {asked: ["document"]}, snapshot.table_names())
-    report = await source.engine.validate_schema(
-        TENANT, SchemaValidationRequest.of({"plugin_crm": mapping.fields})
-    )
-
-    def shown(failure: ValidationFailure) -> tuple[str, str]:
-        return str(failure.type), mapping.logical_names[failure.table]
-
-    assert tuple(map(shown, report.failures)) == failures
