@@ -46,7 +46,9 @@ _TITLES: Final = {
         "Whether a column is text or binary is decided by its charset. The session's zone is UTC.\n"
         "Bytes that a charset leaves undefined, for which the server would show `?`, are invalid"
         " text;\nin `cp1256`, `dec8`, `geostd8`, `greek`, `hebrew`, `hp8` and `swe7` they are not"
-        " replaced, and\nalways fail the job.",
+        " replaced, and\nalways fail the job. MariaDB's `json` comes with its blanks as"
+        " stored and MySQL's with those that\nthe server prints"
+        " (a line break becomes a blank); they are left out below.",
     ),
     "sqlserver": (
         "SQL Server",
