@@ -29,6 +29,7 @@ from tests.unit.api.harness import (
     an_api,
     end,
 )
+from tests.unit.api.results import an_api_with_store, completed, result_path
 
 
 async def document_of(api: Api) -> dict[str, Any]:
@@ -48,6 +49,9 @@ def assert_described(document: Mapping[str, Any], name: str, answered: Answered)
     )
     responses = operation["responses"]
     described = responses.get(str(answered.status), responses["default"])
+    if "content" not in described:
+        assert answered.raw == b""
+        return
     media_type = answered.headers["Content-Type"].partition(";")[0]
     schema = described["content"][media_type]["schema"]
     if media_type == "application/json":
@@ -152,6 +156,25 @@ async def test_answers_of_job_operations_are_as_described() -> None:
     shown = await api.get(f"{JOBS}/{created.json['jobId']}")
     assert_described(document, "get_job", shown)
     assert_described(document, "create_job", await api.ask({}))
+
+
+async def test_answers_of_result_operations_are_as_described() -> None:
+    api = an_api_with_store()
+    document = await document_of(api)
+    job = await completed(api)
+    for name, method, path, status in (
+        ("list_jobs", "GET", f"{JOBS}?limit=1", 200),
+        ("get_job", "GET", f"{JOBS}/{job.id}", 200),
+        ("get_job_result", "GET", result_path(job), 200),
+        ("preview_job_result", "GET", f"{result_path(job)}/preview", 200),
+        ("cancel_job", "POST", f"{JOBS}/{job.id}/cancel", 409),
+        ("rerun_job", "POST", f"{JOBS}/{job.id}/rerun", 400),
+        ("delete_job_result", "DELETE", result_path(job), 204),
+        ("delete_job_result", "DELETE", result_path(job), 404),
+    ):
+        answered = await api.call(method, path)
+        assert answered.status == status
+        assert_described(document, name, answered)
 
 
 @pytest.mark.parametrize("status", [JobStatus.COMPLETED, JobStatus.FAILED])

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fetcher.bootstrap.adapters import open_adapters
+from fetcher.bridge import open_asyncio
 from fetcher.domain.errors import StartRefused
 from fetcher.settings import Role, Settings
 
@@ -45,3 +46,13 @@ async def test_the_folder_is_free_again_after_a_refusal(tmp_path: Path) -> None:
             "queue",
             "object_store",
         ]
+
+
+@pytest.mark.parametrize(("bucket", "has_store"), [("", False), ("results", True)])
+async def test_a_manager_opens_the_store_that_is_set_and_is_ready_without_it(
+    tmp_path: Path, bucket: str, has_store: bool
+) -> None:
+    settings = Settings(fetcher_data_dir=tmp_path, object_storage_bucket=bucket)
+    async with open_asyncio(pytest.fail), open_adapters(settings, Role.MANAGER) as adapters:
+        assert (adapters.objects is not None) is has_store
+        assert {"s3", "object_store"}.isdisjoint(probe.name for probe in adapters.probes)
