@@ -216,6 +216,27 @@ async def test_ambiguous_columns_list_what_they_could_mean(
     assert failure_of(error).message == "src: schema mismatch: ambiguous names t.SUM (Sum, sum)"
 
 
+async def test_a_catalog_before_a_schema_may_make_two_names_one(
+    postgres_database: Callable[[], SqlAddress],
+) -> None:
+    """It is dropped (spec engine 17.1), so that both names are ``We.ird`` to the result."""
+    address = postgres_database()
+    run_sql(
+        address,
+        'CREATE SCHEMA "Sales 2031"',
+        'CREATE TABLE "Sales 2031"."We.ird" (v int)',
+        'CREATE TABLE "We.ird" (v int)',
+        'INSERT INTO "Sales 2031"."We.ird" VALUES (1)',
+        'INSERT INTO "We.ird" VALUES (2)',
+    )
+    connection = connection_to(address)
+    both = await refusal(connection, {"Sales 2031.We.ird": ["v"], "We.ird": ["v"]})
+    (failure,) = both.failures
+    assert failure.candidates == ('"We.ird"', 'Sales 2031."We.ird"')
+    found = await extracted(connection, {"Sales 2031.We.ird": ["v"], '"We.ird"': ["v"]})
+    assert found == {"We.ird": [{"v": 1}], '"We.ird"': [{"v": 2}]}
+
+
 async def test_ambiguous_names_of_another_schema_are_told_with_it(
     postgres_database: Callable[[], SqlAddress],
 ) -> None:

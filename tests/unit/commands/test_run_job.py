@@ -1,195 +1,39 @@
-"""One attempt at a job over the Engine's memory harness and an object store in memory."""
+"""One attempt at a job: what it stores, and how it ends."""
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 import trio
 import trio.testing
 
-from fetcher.adapters.environment.internal_sources import EnvironmentSources
-from fetcher.adapters.memory.records import open_memory_records
-from fetcher.commands.resolve_sources import ResolveSources
-from fetcher.commands.run_job import JobRunParts, RunJob
+from fetcher.commands.run_job import RunJob
 from fetcher.crypto.opener import open_result
-from fetcher.crypto.sealer import ResultSealer
-from fetcher.domain.connections import Connection, Origin, SourceType
+from fetcher.domain.connections import Connection
 from fetcher.domain.errors import PortUnavailable, RecordCorrupt
-from fetcher.domain.ids import ConnectionId, new_connection_id, new_job_id
-from fetcher.domain.internal_sources import INTERNAL_SOURCES
 from fetcher.domain.jobs import (
     Claimed,
-    Filters,
-    Job,
-    JobOptions,
     JobStatus,
     Lease,
-    MappedFields,
     TableProgress,
 )
 from fetcher.domain.terminal_event import JOB_CANCELLED, failed_mark
 from fetcher_engine import (
-    ConnectionDescriptor,
-    Engine,
-    SchemaSnapshot,
     SourceFailure,
     SourceNotes,
     Stage,
-    TableSnapshot,
-    TenantContext,
 )
-from fetcher_engine.memory import (
-    MemoryConnectionStore,
-    MemoryConnectorFactory,
-    MemoryRegistry,
-    MemorySource,
+from tests.unit.commands.job_bench import (
+    HMAC_KEY,
+    NOW,
+    STORAGE_KEY,
+    Bench,
+    MemoryObjects,
+    MemoryUpload,
+    a_connection,
 )
-
-NOW = datetime(2026, 3, 14, 9, 26, 54, 312000, tzinfo=UTC)
-STORAGE_KEY, HMAC_KEY = bytes(range(32)), bytes(range(32, 64))
-ROWS: Mapping[str, Sequence[Mapping[str, object]]] = {
-    "orders": [{"id": 9007199254740993, "note": "größe"}, {"id": 2, "note": None}]
-}
-
-
-class MemoryUpload:
-    def __init__(self, store: "MemoryObjects", key: str) -> None:
-        self._store = store
-        self._key = key
-        self._data = bytearray()
-
-    async def write(self, chunk: bytes | bytearray | memoryview) -> None:
-        await trio.lowlevel.checkpoint()
-        if self._store.down:
-            raise PortUnavailable("bucket away")
-        self._data += chunk
-
-    async def complete(self) -> int:
-        await trio.lowlevel.checkpoint()
-        self._store.objects[self._key] = bytes(self._data)
-        return len(self._data)
-
-
-class MemoryObjects:
-    """Only what an attempt uses; counts what was begun and left."""
-
-    def __init__(self) -> None:
-        self.objects: dict[str, bytes] = {}
-        self.down = False
-        self.open_uploads = 0
-
-    @asynccontextmanager
-    async def upload(self, key: str) -> AsyncIterator[MemoryUpload]:
-        self.open_uploads += 1
-        try:
-            yield MemoryUpload(self, key)
-        finally:
-            self.open_uploads -= 1
-
-    async def delete(self, key: str) -> None:
-        await trio.lowlevel.checkpoint()
-        if self.down:
-            raise PortUnavailable("bucket away")
-        self.objects.pop(key, None)
-
-
-class Sources:
-    """SourceEngines over one memory source."""
-
-    def __init__(self, source: MemorySource) -> None:
-        self.source = source
-        self.built: list[ConnectionId] = []
-
-    def engine_for(
-        self,
-        connections: Sequence[Connection],
-        options: JobOptions,
-        requested: MappedFields | None = None,
-        filters: Filters | None = None,
-    ) -> Engine:
-        store = MemoryConnectionStore()
-        for connection in connections:
-            self.built.append(connection.id)
-            store.put(
-                TenantContext.new("default"),
-                ConnectionDescriptor(
-                    config_name=connection.config_name,
-                    type="POSTGRESQL",
-                    host=connection.host,
-                    port=connection.port,
-                    database_name=connection.database_name,
-                    username=connection.username,
-                ),
-            )
-        registry = MemoryRegistry({"POSTGRESQL": MemoryConnectorFactory(self.source)})
-        return Engine(registry, connection_store=store)
-
-
-def a_connection(**changes: object) -> Connection:
-    fields: dict[str, object] = {
-        "id": new_connection_id(),
-        "config_name": "sales_db",
-        "type": SourceType.POSTGRESQL,
-        "host": "db.test",
-        "port": 5432,
-        "database_name": "sales",
-        "username": "reader",
-        "password_encrypted": "sealed",
-        "encryption_key_version": "1",
-        "created_at": NOW,
-        "updated_at": NOW,
-        "product_name": "acme-reports",
-    }
-    return Connection(**{**fields, **changes})  # type: ignore[arg-type] # a test's builder
-
-
-class Bench:
-    def __init__(
-        self,
-        source: MemorySource | None = None,
-        *,
-        internal: Mapping[str, Connection] | None = None,
-    ) -> None:
-        schema = SchemaSnapshot(
-            config_name="sales_db",
-            tables=(TableSnapshot(name="orders", fields=("id", "note")),),
-        )
-        self.source = source or MemorySource(rows=ROWS, schema=schema)
-        self.records = open_memory_records(lambda: NOW)
-        self.objects = MemoryObjects()
-        self.run_job = RunJob(
-            JobRunParts(
-                resolve=ResolveSources(
-                    internal=EnvironmentSources(internal or {}), stored=self.records.connections
-                ),
-                leases=self.records.leases,
-                engines=Sources(self.source),
-                objects=self.objects,  # type: ignore[arg-type] # the parts that are used
-                cleanup=self.records.cleanup,
-                new_sealer=lambda: ResultSealer(storage_key=STORAGE_KEY, hmac_key=HMAC_KEY),
-                key_version="7",
-                key_prefix="results/",
-                now=lambda: NOW,
-            )
-        )
-
-    async def claimed(self, **changes: object) -> Claimed:
-        fields: dict[str, object] = {
-            "id": new_job_id(),
-            "status": JobStatus.PENDING,
-            "created_at": NOW,
-            "mapped_fields": {"sales_db": {"public.orders": ("id", "note")}},
-            "request_hash": "h",
-            "metadata": {"source": "Acme-Reports"},
-        }
-        job = Job(**{**fields, **changes})  # type: ignore[arg-type] # a test's builder
-        await self.records.jobs.insert(job)
-        claim = await self.records.leases.claim(job.id, owner="w", lease_seconds=60)
-        assert isinstance(claim, Claimed)
-        return claim
 
 
 @pytest.fixture
@@ -420,112 +264,3 @@ async def test_a_record_store_that_is_away_for_a_while_does_not_fail_the_job(
     outcome = await bench.run_job.run(claim.job, claim.lease)
     assert outcome.status is JobStatus.COMPLETED
     assert 45 <= trio.current_time() <= 53
-
-
-# --- internal data sources -------------------------------------------------------------------
-
-
-def an_internal(name: str = "plugin_crm", **changes: object) -> Connection:
-    return a_connection(
-        config_name=name,
-        product_name="",
-        origin=Origin.INTERNAL,
-        encryption_key_version="",
-        **{"type": INTERNAL_SOURCES[name], **changes},
-    )
-
-
-async def test_internal_and_stored_sources_are_resolved_together() -> None:
-    """Row of datasources 19.10: the name is internal, whatever is stored under it."""
-    internal = an_internal()
-    bench = Bench(internal={"plugin_crm": internal})
-    stored = a_connection(config_name="ext-a")
-    await bench.records.connections.insert(stored)
-    await bench.records.connections.insert(
-        a_connection(config_name="plugin_crm", product_name="somebody-else")
-    )
-    resolve = bench.run_job._parts.resolve
-    assert await resolve(["plugin_crm", "ext-a"]) == [stored, internal]
-    assert await resolve(["nobody", "plugin_crm"]) == [internal]
-    claim = await bench.claimed(
-        mapped_fields={"ext-a": {"orders": ("id",)}, "plugin_crm": {"orders": ("id",)}}
-    )
-    outcome = await bench.run_job.run(claim.job, claim.lease)
-    assert outcome.status is JobStatus.COMPLETED, outcome.failure
-    engines = bench.run_job._parts.engines
-    assert isinstance(engines, Sources)
-    assert engines.built == [stored.id, internal.id]
-
-
-@pytest.mark.parametrize(
-    ("name", "code"), [("plugin_crm", "FET-0054"), ("midaz_onboarding", "not_found")]
-)
-async def test_an_internal_source_without_its_variables_fails_the_job_by_name(
-    name: str, code: str
-) -> None:
-    """No fall-back to a stored connection of the name, and nothing else is looked up."""
-    bench = Bench()
-    await bench.records.connections.insert(a_connection(config_name=name))
-
-    async def never(names: Sequence[str]) -> list[Connection]:
-        raise AssertionError(names)
-
-    bench.records.connections.find_by_config_names = never  # type: ignore[method-assign] # a probe
-    claim = await bench.claimed(
-        mapped_fields={name: {"orders": ("id",)}, "sales_db": {"orders": ("id",)}}
-    )
-    outcome = await bench.run_job.run(claim.job, claim.lease)
-    message = f"internal datasource '{name}' not configured via environment variables"
-    assert outcome.failure is not None
-    assert (outcome.failure.message, outcome.failure.code) == (message, code)
-    assert outcome.failure.source == name
-    assert json.loads(outcome.event.payload)["metadata"]["error"]["message"] == message
-
-
-@pytest.mark.parametrize(
-    ("source_type", "reason", "code"),
-    [
-        (SourceType.MONGODB, "driver_missing", "FET-0055"),
-        (SourceType.MONGODB, "hash_key_missing", "FET-0057"),
-        (SourceType.MONGODB, "encrypt_key_missing", "FET-0058"),
-        (SourceType.MONGODB, "encrypt_key_unusable", "FET-0064"),
-        (SourceType.MONGODB, "decryption_failed record_3", "FET-0065"),
-        (SourceType.MONGODB, "forbidden", "unavailable"),
-        (SourceType.POSTGRESQL, "driver_missing", "unavailable"),
-    ],
-)
-async def test_plugin_crm_has_codes_of_its_own(
-    source_type: SourceType, reason: str, code: str
-) -> None:
-    """Spec datasources 15.6. Of another type it is a source like any other."""
-    bench = Bench(internal={"plugin_crm": an_internal(type=source_type)})
-    bench.source.stream_error = SourceFailure(Stage.ROWS, reason, table="orders", column="note")
-    claim = await bench.claimed(mapped_fields={"plugin_crm": {"orders": ("id", "note")}})
-    outcome = await bench.run_job.run(claim.job, claim.lease)
-    failure = outcome.failure
-    assert failure is not None
-    assert (failure.code, failure.reason) == (code, reason)
-    words = reason.replace("_", " ")
-    assert failure.message == f"plugin_crm: rows failed: {words} (orders.note)"
-    error = json.loads(outcome.event.payload)["metadata"]["error"]
-    assert (error["code"], error["message"]) == (code, failure.message)
-
-
-async def test_a_logical_collection_that_nobody_has() -> None:
-    bench = Bench(internal={"plugin_crm": an_internal()})
-    claim = await bench.claimed(mapped_fields={"plugin_crm": {"holders": ("id",)}})
-    outcome = await bench.run_job.run(claim.job, claim.lease)
-    assert outcome.failure is not None
-    assert outcome.failure.code == "FET-0059"
-    assert outcome.failure.message == "plugin_crm: schema mismatch: missing tables holders"
-
-
-async def test_another_sources_failure_has_no_code_of_plugin_crm() -> None:
-    bench = Bench(internal={"plugin_crm": an_internal()})
-    await bench.records.connections.insert(a_connection(config_name="a_db"))
-    claim = await bench.claimed(
-        mapped_fields={"a_db": {"nothing": ("id",)}, "plugin_crm": {"orders": ("id",)}}
-    )
-    outcome = await bench.run_job.run(claim.job, claim.lease)
-    assert outcome.failure is not None
-    assert (outcome.failure.source, outcome.failure.code) == ("a_db", "validation")

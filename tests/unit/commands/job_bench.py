@@ -1,0 +1,181 @@
+"""A job's attempt over the Engine's memory harness and an object store in memory."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import trio
+import trio.testing
+
+from fetcher.adapters.environment.internal_sources import EnvironmentSources
+from fetcher.adapters.memory.records import open_memory_records
+from fetcher.commands.resolve_sources import ResolveSources
+from fetcher.commands.run_job import JobRunParts, RunJob
+from fetcher.crypto.sealer import ResultSealer
+from fetcher.domain.connections import Connection, SourceType
+from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.ids import ConnectionId, new_connection_id, new_job_id
+from fetcher.domain.jobs import (
+    Claimed,
+    Filters,
+    Job,
+    JobOptions,
+    JobStatus,
+    MappedFields,
+)
+from fetcher_engine import (
+    ConnectionDescriptor,
+    Engine,
+    SchemaSnapshot,
+    TableSnapshot,
+    TenantContext,
+)
+from fetcher_engine.memory import (
+    MemoryConnectionStore,
+    MemoryConnectorFactory,
+    MemoryRegistry,
+    MemorySource,
+)
+
+NOW = datetime(2026, 3, 14, 9, 26, 54, 312000, tzinfo=UTC)
+STORAGE_KEY, HMAC_KEY = bytes(range(32)), bytes(range(32, 64))
+ROWS: Mapping[str, Sequence[Mapping[str, object]]] = {
+    "orders": [{"id": 9007199254740993, "note": "größe"}, {"id": 2, "note": None}]
+}
+
+
+class MemoryUpload:
+    def __init__(self, store: "MemoryObjects", key: str) -> None:
+        self._store = store
+        self._key = key
+        self._data = bytearray()
+
+    async def write(self, chunk: bytes | bytearray | memoryview) -> None:
+        await trio.lowlevel.checkpoint()
+        if self._store.down:
+            raise PortUnavailable("bucket away")
+        self._data += chunk
+
+    async def complete(self) -> int:
+        await trio.lowlevel.checkpoint()
+        self._store.objects[self._key] = bytes(self._data)
+        return len(self._data)
+
+
+class MemoryObjects:
+    """Only what an attempt uses; counts what was begun and left."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, bytes] = {}
+        self.down = False
+        self.open_uploads = 0
+
+    @asynccontextmanager
+    async def upload(self, key: str) -> AsyncIterator[MemoryUpload]:
+        self.open_uploads += 1
+        try:
+            yield MemoryUpload(self, key)
+        finally:
+            self.open_uploads -= 1
+
+    async def delete(self, key: str) -> None:
+        await trio.lowlevel.checkpoint()
+        if self.down:
+            raise PortUnavailable("bucket away")
+        self.objects.pop(key, None)
+
+
+class Sources:
+    """SourceEngines over one memory source."""
+
+    def __init__(self, source: MemorySource) -> None:
+        self.source = source
+        self.built: list[ConnectionId] = []
+
+    def engine_for(
+        self,
+        connections: Sequence[Connection],
+        options: JobOptions,
+        requested: MappedFields | None = None,
+        filters: Filters | None = None,
+    ) -> Engine:
+        store = MemoryConnectionStore()
+        for connection in connections:
+            self.built.append(connection.id)
+            store.put(
+                TenantContext.new("default"),
+                ConnectionDescriptor(
+                    config_name=connection.config_name,
+                    type="POSTGRESQL",
+                    host=connection.host,
+                    port=connection.port,
+                    database_name=connection.database_name,
+                    username=connection.username,
+                ),
+            )
+        registry = MemoryRegistry({"POSTGRESQL": MemoryConnectorFactory(self.source)})
+        return Engine(registry, connection_store=store)
+
+
+def a_connection(**changes: object) -> Connection:
+    fields: dict[str, object] = {
+        "id": new_connection_id(),
+        "config_name": "sales_db",
+        "type": SourceType.POSTGRESQL,
+        "host": "db.test",
+        "port": 5432,
+        "database_name": "sales",
+        "username": "reader",
+        "password_encrypted": "sealed",
+        "encryption_key_version": "1",
+        "created_at": NOW,
+        "updated_at": NOW,
+        "product_name": "acme-reports",
+    }
+    return Connection(**{**fields, **changes})  # type: ignore[arg-type] # a test's builder
+
+
+class Bench:
+    def __init__(
+        self,
+        source: MemorySource | None = None,
+        *,
+        internal: Mapping[str, Connection] | None = None,
+    ) -> None:
+        schema = SchemaSnapshot(
+            config_name="sales_db",
+            tables=(TableSnapshot(name="orders", fields=("id", "note")),),
+        )
+        self.source = source or MemorySource(rows=ROWS, schema=schema)
+        self.records = open_memory_records(lambda: NOW)
+        self.objects = MemoryObjects()
+        self.run_job = RunJob(
+            JobRunParts(
+                resolve=ResolveSources(
+                    internal=EnvironmentSources(internal or {}), stored=self.records.connections
+                ),
+                leases=self.records.leases,
+                engines=Sources(self.source),
+                objects=self.objects,  # type: ignore[arg-type] # the parts that are used
+                cleanup=self.records.cleanup,
+                new_sealer=lambda: ResultSealer(storage_key=STORAGE_KEY, hmac_key=HMAC_KEY),
+                key_version="7",
+                key_prefix="results/",
+                now=lambda: NOW,
+            )
+        )
+
+    async def claimed(self, **changes: object) -> Claimed:
+        fields: dict[str, object] = {
+            "id": new_job_id(),
+            "status": JobStatus.PENDING,
+            "created_at": NOW,
+            "mapped_fields": {"sales_db": {"public.orders": ("id", "note")}},
+            "request_hash": "h",
+            "metadata": {"source": "Acme-Reports"},
+        }
+        job = Job(**{**fields, **changes})  # type: ignore[arg-type] # a test's builder
+        await self.records.jobs.insert(job)
+        claim = await self.records.leases.claim(job.id, owner="w", lease_seconds=60)
+        assert isinstance(claim, Claimed)
+        return claim
