@@ -20,7 +20,7 @@ from fetcher.domain.connections import SourceType
 from fetcher.domain.jobs import JobOptions
 from fetcher.settings import Role, Settings
 from fetcher_engine import SchemaSnapshot, TenantContext
-from tests.unit.datasources.test_registry import a_connection
+from tests.unit.datasources.requested import a_connection
 
 TENANT = TenantContext("default")
 REDIS = Settings(redis_host="redis.test:7000", redis_password="p", redis_db=3)  # type: ignore[arg-type] # a text
