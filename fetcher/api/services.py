@@ -98,8 +98,9 @@ async def nothing_remembered(tenant: TenantContext, config_name: str) -> None:  
 class ApiServices:
     """``stopping`` ends the event streams: set it together with the server's own ``stop``.
 
-    ``refuses_host`` is the host guard's answer on an address literal and a port, None where it is
-    off. ``authorizer`` judges every product operation; without one everybody may do everything.
+    ``refuses_host`` is the host guard's answer on a host as it is written and a port, None where
+    it is off.
+    ``authorizer`` judges every product operation; without one everybody may do everything.
     ``hint`` tells the dispatcher of a new job, ``hint_event`` the relay of one that ended.
     ``objects`` is None in a process without a store; ``key_prefix`` is where results lie in it.
     """

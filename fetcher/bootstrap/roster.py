@@ -294,7 +294,7 @@ class Roster:
                 ceilings=engine_limits(settings),
                 objects=adapters.objects,
                 key_prefix=settings.object_storage_key_prefix,
-                refuses_host=adapters.guard.refuses_literal if adapters.guard else None,
+                refuses_host=adapters.guard.refuses_as_written if adapters.guard else None,
                 authorizer=adapters.authorizer,
                 settings=HttpSettings(
                     cors_origins=settings.allowed_origins,

@@ -27,7 +27,7 @@ class CreateConnection:
         sqlite_allowed: bool,
         refuses_host: Callable[[str, int], bool] | None = None,
     ) -> None:
-        """``refuses_host`` is the host guard's answer on address literals, where it is on."""
+        """``refuses_host`` is the host guard's answer on hosts as written, where it is on."""
         self._connections = connections
         self._cipher = cipher
         self._now = now

@@ -40,7 +40,7 @@ class PatchConnection:
         sqlite_allowed: bool,
         refuses_host: Callable[[str, int], bool] | None = None,
     ) -> None:
-        """``refuses_host`` is the host guard's answer on address literals, where it is on."""
+        """``refuses_host`` is the host guard's answer on hosts as written, where it is on."""
         self._connections = connections
         self._jobs = jobs
         self._cipher = cipher

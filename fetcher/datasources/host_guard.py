@@ -142,18 +142,25 @@ class HostGuard:
         if rule := self._broken_rule(host, port, addresses):
             raise HostRefused(rule)
 
-    def refuses_literal(self, host: str, port: int) -> bool:
-        """Whether an address literal may never be dialled. Names pass: nobody looks them up.
+    def refuses_as_written(self, host: str, port: int) -> bool:
+        """Whether a host may never be dialled, wherever its name leads: nobody looks it up.
 
-        The rule goes to the log, as that of a stored connection does.
+        A name that is no host's is not refused here: other rules say what is wrong with it. The
+        rule goes to the log, as that of a stored connection does.
         """
-        literal = literal_of(host.strip())
-        if literal is None:
-            return False
-        rule = self._broken_rule(str(literal), port, [str(literal)])
+        rule = self._rule_as_written(host.strip(), port)
         if rule is not None:
             log.info("host_refused", rule=rule.value)
         return rule is not None
+
+    def _rule_as_written(self, host: str, port: int) -> Rule | None:
+        literal = literal_of(host)
+        if literal is not None:
+            return self._broken_rule(str(literal), port, [str(literal)])
+        rule = self._broken_rule(host, port, [])
+        # the name of an allowed address passes, whatever it is
+        may_lead_to_allowed = bool(self.allow.networks) and rule in (Rule.NAME, Rule.DENIED)
+        return None if rule is Rule.FORM or may_lead_to_allowed else rule
 
     def _broken_rule(self, host: str, port: int, addresses: Sequence[str]) -> Rule | None:
         name = strict_host(host)

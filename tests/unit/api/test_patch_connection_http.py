@@ -208,7 +208,7 @@ async def test_failing_encryption_changes_nothing() -> None:
     "host", ["127.0.0.1", "10.0.0.9", "169.254.169.254", "::1", "::ffff:10.0.0.9"]
 )
 async def test_refused_literal_is_refused_alone(host: str) -> None:
-    api = await an_api_with_one(refuses_host=HostGuard().refuses_literal)
+    api = await an_api_with_one(refuses_host=HostGuard().refuses_as_written)
     answered = await patch(api, {"host": host, "port": 0, "password": ""})
     assert answered.problem == (400, "FET-0414", "Forbidden Host")
     assert "fields" not in answered.json
@@ -219,7 +219,7 @@ async def test_refused_literal_is_refused_alone(host: str) -> None:
 async def test_denied_port_on_the_stored_literal_is_refused() -> None:
     guard = HostGuard(denied_ports=frozenset({6379}))
     api = await an_api_with_one(
-        a_connection(id=ID, host="8.8.8.8"), refuses_host=guard.refuses_literal
+        a_connection(id=ID, host="8.8.8.8"), refuses_host=guard.refuses_as_written
     )
     answered = await patch(api, {"port": 6379})
     assert answered.problem == (400, "FET-0414", "Forbidden Host")
@@ -229,6 +229,6 @@ async def test_denied_port_on_the_stored_literal_is_refused() -> None:
 async def test_host_that_is_not_touched_is_not_judged_anew() -> None:
     """It was stored before the guard was on, and is refused whenever it is opened."""
     api = await an_api_with_one(
-        a_connection(id=ID, host="10.0.0.9"), refuses_host=HostGuard().refuses_literal
+        a_connection(id=ID, host="10.0.0.9"), refuses_host=HostGuard().refuses_as_written
     )
     assert (await patch(api, {"userName": "other"})).status == 200

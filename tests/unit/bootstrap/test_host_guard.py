@@ -86,4 +86,4 @@ async def test_opened_adapters_have_it(tmp_path: Path) -> None:
     settings = Settings(fetcher_data_dir=tmp_path, datasource_host_guard=True)
     async with open_adapters(settings, Role.ALL) as adapters:
         assert adapters.guard is not None
-        assert adapters.guard.refuses_literal("127.0.0.1", 5432)
+        assert adapters.guard.refuses_as_written("127.0.0.1", 5432)

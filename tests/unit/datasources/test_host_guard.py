@@ -85,13 +85,13 @@ def test_literal_in_a_refused_range(literal: str) -> None:
     assert rule_of(literal, literal) is Rule.RANGE
     assert rule_of("db.example.net", literal) is Rule.RANGE
     assert rule_of("db.example.net", "8.8.8.8", literal) is Rule.RANGE
-    assert GUARD.refuses_literal(literal, 5432)
+    assert GUARD.refuses_as_written(literal, 5432)
 
 
 def test_rule_that_refused_a_literal_is_logged() -> None:
     with structlog.testing.capture_logs() as logged:
-        assert GUARD.refuses_literal("10.1.2.3", 5432)
-        assert not GUARD.refuses_literal("8.8.8.8", 5432)
+        assert GUARD.refuses_as_written("10.1.2.3", 5432)
+        assert not GUARD.refuses_as_written("8.8.8.8", 5432)
     assert [(entry["event"], entry["rule"]) for entry in logged] == [("host_refused", "range")]
 
 
@@ -110,7 +110,7 @@ def test_rule_that_refused_a_literal_is_logged() -> None:
 )
 def test_public_literal_passes(literal: str) -> None:
     assert rule_of(literal, literal) is None
-    assert not GUARD.refuses_literal(literal, 5432)
+    assert not GUARD.refuses_as_written(literal, 5432)
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,32 @@ def test_address_that_is_none_is_refused() -> None:
 # --- at the parse stage -----------------------------------------------------------------------
 
 
-def test_parse_stage_trims_and_lets_names_pass() -> None:
-    assert GUARD.refuses_literal(" 127.0.0.1 ", 5432)
-    assert not GUARD.refuses_literal("localhost", 5432)
+def test_host_is_judged_as_it_is_written_without_blanks_around_it() -> None:
+    assert GUARD.refuses_as_written(" 127.0.0.1 ", 5432)
+    assert GUARD.refuses_as_written(" LocalHost ", 5432)
+    assert not GUARD.refuses_as_written(" db.example.net ", 5432)
+
+
+@pytest.mark.parametrize("text", ["", "db_1", "127.1", "0x7f000001", "a..b", "\uff4cocalhost"])
+def test_text_that_is_no_host_is_left_to_the_rules_of_hosts(text: str) -> None:
+    assert not GUARD.refuses_as_written(text, 5432)
+
+
+def test_name_is_refused_as_written_only_where_no_address_could_open_it() -> None:
+    names = ["db.internal", "legacy.example.net", "records.example.net"]
+    deny, own = HostList.of(["legacy.example.net"]), HostList.of(["records.example.net"])
+    guard = HostGuard(deny=deny, own=own)
+    assert [guard.refuses_as_written(name, 5432) for name in names] == [True] * 3
+    guard = HostGuard(allow=HostList.of(["10.1.0.0/16"]), deny=deny, own=own)
+    assert [guard.refuses_as_written(name, 5432) for name in names] == [False, False, True]
+    guard = HostGuard(allow=HostList.of(names), deny=deny, own=own)
+    assert [guard.refuses_as_written(name, 5432) for name in names] == [False] * 3
+
+
+def test_denied_port_is_refused_as_written_on_any_name() -> None:
+    guard = HostGuard(allow=HostList.of(["10.1.0.0/16"]), denied_ports=frozenset({6379}))
+    assert guard.refuses_as_written("db.example.net", 6379)
+    assert not guard.refuses_as_written("db.example.net", 6380)
 
 
 # --- lists of the operator --------------------------------------------------------------------
@@ -210,7 +233,7 @@ def test_allowed_network_opens_its_addresses_and_the_names_that_lead_there() -> 
     assert rule_of("db.internal", "10.1.2.3", "fd00:1::7", guard=guard) is None
     assert rule_of("db.internal", "10.1.2.3", "8.8.8.8", guard=guard) is Rule.NAME
     assert rule_of("db.example.net", "10.1.2.3", "10.2.0.1", guard=guard) is Rule.RANGE
-    assert not guard.refuses_literal("10.1.2.3", 5432)
+    assert not guard.refuses_as_written("10.1.2.3", 5432)
 
 
 def test_allowed_name_opens_itself_alone() -> None:
