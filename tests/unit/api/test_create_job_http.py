@@ -287,6 +287,13 @@ async def test_wrong_credentials_store_nothing() -> None:
     assert await api.records.jobs.latest_ended() is None
 
 
+async def test_unknown_table_is_accepted() -> None:
+    """The schema is looked at when the job runs."""
+    api = await an_api_with()
+    job = await stored(api, await api.ask(a_request(mappedFields={"sales_db": {"none": ["x"]}})))
+    assert job.mapped_fields == {"sales_db": {"none": ("x",)}}
+
+
 async def test_preflight_can_be_switched_off() -> None:
     api = await an_api_with(settings=HttpSettings(preflight_test=False))
     api.engines.source("sales_db").test_error = SourceFailure(Stage.AUTH, "auth")

@@ -68,6 +68,36 @@ async def test_any_members_of_a_job_are_answered_without_a_500(
         assert answered.status in (200, 202, 400)
 
 
+@given(noted=st.dictionaries(TEXT.map(lambda text: f"k{text}"), JSON, max_size=3), data=st.data())
+async def test_hash_depends_neither_on_key_order_nor_on_white_space(
+    noted: dict[str, object], data: st.DataObject
+) -> None:
+    tables = {"orders": ["id"], "a.b": ["x", "y"]}
+    metadata = {"source": "acme-reports", **noted}
+    request = {"dataRequest": {"mappedFields": {"sales_db": tables}}, "metadata": metadata}
+    api = an_api()
+    await api.records.connections.insert(a_connection())
+    made = await api.ask(request)
+    if made.status == 400:
+        assert made.json["code"] == "FET-0401"
+        return
+    turned = _turned(request, data)
+    blanks = data.draw(st.sampled_from(["", " ", "\n\t"]))
+    text = f"{blanks}{dumps(turned)}{blanks}"
+    again = await api.call(
+        "POST", JOBS, headers={"Content-Type": "application/json"}, data=text.encode()
+    )
+    assert (again.status, again.json["jobId"]) == (200, made.json["jobId"])
+
+
+def _turned(value: object, data: st.DataObject) -> object:
+    """The same value with the keys of its objects in another order."""
+    if isinstance(value, dict):
+        keys = data.draw(st.permutations(sorted(value)))
+        return {key: _turned(value[key], data) for key in keys}
+    return [_turned(item, data) for item in value] if isinstance(value, list) else value
+
+
 @given(filters=TREES, fields=st.lists(NAMES, min_size=1, max_size=3))
 async def test_filters_are_stored_whole_or_refused(
     filters: dict[str, object], fields: list[str]

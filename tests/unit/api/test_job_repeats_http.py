@@ -161,3 +161,16 @@ async def test_job_store_that_is_away_is_a_503_without_a_hint(method: str) -> No
     answered = await api.ask(a_request())
     assert answered.problem == (503, "FET-0003", "Service Unavailable")
     assert api.hints == []
+
+
+async def test_connection_store_that_is_away_is_a_503_without_a_hint() -> None:
+    class Away:
+        async def find_by_config_names(self, names: object) -> list[object]:
+            raise PortUnavailable("down")
+
+    api = await an_api_with(connections=Away())
+    answered = await api.ask(a_request())
+    assert answered.problem == (503, "FET-0003", "Service Unavailable")
+    assert answered.headers["Retry-After"] == "5"
+    assert api.hints == []
+    assert (await api.get("/v1/fetcher")).json["items"] == []

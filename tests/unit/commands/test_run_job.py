@@ -152,6 +152,14 @@ async def test_a_missing_field_is_named(bench: Bench) -> None:
     assert outcome.failure.message.endswith("schema mismatch: missing fields orders.totl")
 
 
+async def test_an_unknown_table_fails_the_job_by_name(bench: Bench) -> None:
+    claim = await bench.claimed(mapped_fields={"sales_db": {"ordres": ("id",)}})
+    outcome = await bench.run_job.run(claim.job, claim.lease)
+    assert (outcome.status, outcome.event.status) == (JobStatus.FAILED, "failed")
+    assert outcome.failure is not None
+    assert outcome.failure.message == "sales_db: schema mismatch: missing tables ordres"
+
+
 async def test_a_storage_failure_is_told_from_a_source_failure(bench: Bench) -> None:
     bench.objects.down = True
     claim = await bench.claimed()
