@@ -18,7 +18,7 @@ from fetcher.domain.connections import Connection, SourceType, TlsSettings
 from fetcher.domain.ids import new_connection_id
 from fetcher.domain.jobs import JobOptions
 from fetcher.domain.json_values import JsonObject
-from fetcher_engine import ExtractionRequest, Limits, SourceNotes, TenantContext
+from fetcher_engine import ErrorCategory, ExtractionRequest, Limits, SourceNotes, TenantContext
 from tests.servers.addresses import SqlAddress
 
 TENANT = TenantContext.new("default")
@@ -125,6 +125,14 @@ async def engines(
         return
     async with open_source_engines(source_settings) as opened:
         yield opened
+
+
+def category_while_connecting(reason: str | None) -> ErrorCategory:
+    """Of a failure before the session stands (spec datasources 5)."""
+    if reason == "timeout":
+        return ErrorCategory.TIMEOUT
+    passing = {"driver_missing", "starting_up", "too_many_connections", "too_many_sessions"}
+    return ErrorCategory.UNAVAILABLE if reason in passing else ErrorCategory.CONNECT
 
 
 async def document(

@@ -13,7 +13,12 @@ from fetcher.datasources.mongodb import client, connect
 from fetcher.domain.connections import Connection, Origin, SourceType, TlsSettings
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EngineError, ErrorCategory
-from tests.integration.datasources.harness import TENANT, a_connection, engines
+from tests.integration.datasources.harness import (
+    TENANT,
+    a_connection,
+    category_while_connecting,
+    engines,
+)
 from tests.integration.datasources.mongo_server import make_users, running_server
 from tests.integration.datasources.relay import relay
 from tests.servers.certificates import Authority, Identity, authority
@@ -80,7 +85,7 @@ async def failure_of(connection: Connection) -> tuple[str, str]:
     with trio.fail_after(12), pytest.raises(EngineError) as caught:
         await reach(connection)
     error = caught.value
-    assert error.category is ErrorCategory.CONNECT
+    assert error.category is category_while_connecting(error.reason)
     told = repr((error, str(error), error.__cause__, error.__context__, vars(error)))
     for secret in (connection.password_encrypted, "127.0.0.1", "localhost", connection.username):
         assert not secret or secret not in told

@@ -12,8 +12,13 @@ import trio
 from fetcher.datasources.mysql import connect
 from fetcher.domain.connections import Connection, SourceType, TlsSettings
 from fetcher.domain.jobs import JobOptions
-from fetcher_engine import EngineError, ErrorCategory
-from tests.integration.datasources.harness import TENANT, a_connection, engines
+from fetcher_engine import EngineError
+from tests.integration.datasources.harness import (
+    TENANT,
+    a_connection,
+    category_while_connecting,
+    engines,
+)
 from tests.integration.datasources.mariadb import TlsServer, run_sql, running_server
 from tests.servers.certificates import authority
 
@@ -69,7 +74,7 @@ async def failure_of(connection: Connection) -> tuple[str, str]:
     with pytest.raises(EngineError) as caught:
         await reach(connection)
     error = caught.value
-    assert error.category is ErrorCategory.CONNECT
+    assert error.category is category_while_connecting(error.reason)
     told = repr((error, str(error), error.__cause__, error.__context__, vars(error)))
     for secret in (connection.password_encrypted, "127.0.0.1", "brien", "plain"):
         assert not secret or secret not in told

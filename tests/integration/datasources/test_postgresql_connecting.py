@@ -17,9 +17,15 @@ from fetcher.datasources.host_guard import HostGuard, HostList
 from fetcher.datasources.postgresql import connect
 from fetcher.domain.connections import Connection, Origin, TlsSettings
 from fetcher.domain.jobs import JobOptions
-from fetcher_engine import EngineError, ErrorCategory
+from fetcher_engine import EngineError
 from tests.integration.datasources.cluster import Cluster, running_cluster
-from tests.integration.datasources.harness import TENANT, a_connection, document, engines
+from tests.integration.datasources.harness import (
+    TENANT,
+    a_connection,
+    category_while_connecting,
+    document,
+    engines,
+)
 from tests.servers.certificates import authority
 
 pytestmark = pytest.mark.integration
@@ -69,7 +75,7 @@ async def failure_of(connection: Connection) -> tuple[str, str]:
     with pytest.raises(EngineError) as caught:
         await reach(connection)
     error = caught.value
-    assert error.category is ErrorCategory.CONNECT
+    assert error.category is category_while_connecting(error.reason)
     told = repr((error, str(error), error.__cause__, error.__context__, vars(error)))
     for secret in (connection.password_encrypted, "127.0.0.1", "obrien", "plain"):
         assert not secret or secret not in told
