@@ -59,7 +59,8 @@ def _as_json(value: object) -> object:
 class SslRequest(Part):
     """A member that is not declared is refused: misspelt, it would mean "without TLS"."""
 
-    model_config = ConfigDict(extra="allow")
+    # let in, so that the refusal names them among the other invalid fields
+    model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
 
     mode: str | None = None
     ca: str | None = Field(None, repr=False)
