@@ -6,7 +6,10 @@ from fetcher.api.asgi import AsgiApp, Receive, Send, header
 
 ANY_ORIGIN = "*"
 ALLOWED_METHODS = b"GET,POST,HEAD,PUT,DELETE,PATCH"
-EXPOSED_HEADERS = b"X-Request-Id, Location, Retry-After"
+EXPOSED_HEADERS = (
+    b"X-Request-Id, Location, Retry-After, "
+    b"X-Fetcher-Result-Hmac, X-Fetcher-Result-Size, X-Fetcher-Result-Key-Version"
+)
 _PREFLIGHT_VARY = b"Access-Control-Request-Method, Access-Control-Request-Headers"
 
 

@@ -13,7 +13,12 @@ from typing import Final
 _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
 _KEY: Final = re.compile(rb"(" + _STRING + rb"):")
 _FLAT_ROW: Final = re.compile(rb'\{(?:[^"{}\[\]]++|' + _STRING + rb")*+\}", re.DOTALL)
-_TOKEN: Final = re.compile(_STRING + rb"|[{}\[\]]", re.DOTALL)
+_BETWEEN_BRACKETS: Final = re.compile(rb'(?:[^"{}\[\]]++|"(?:[^"\\]|\\.){0,1000}+")*+', re.DOTALL)
+_IN_STRING: Final = re.compile(rb'(?:[^"\\]++|\\.)++', re.DOTALL)
+_WINDOW_BYTES: Final = 256 * 1024
+"""How far a pattern may look: it holds the interpreter all the while, some 10 ms a MiB."""
+_QUOTE = ord('"')
+_OPENING, _CLOSING = b"{[", b"}]"
 
 
 class DocumentMalformed(ValueError):
@@ -83,22 +88,40 @@ class _Reader:
             raise DocumentMalformed(self._place)
 
     def _pass_row(self) -> None:
-        flat = _FLAT_ROW.match(self._document, self._place)
+        flat = _FLAT_ROW.match(self._document, self._place, self._place + _WINDOW_BYTES)
         self._place = flat.end() if flat is not None else self._end_of_nested_row()
 
     def _end_of_nested_row(self) -> int:
         if not self._document.startswith(b"{", self._place):
             raise DocumentMalformed(self._place)
         depth = 0
-        for token in _TOKEN.finditer(self._document, self._place):
-            match self._document[token.start()]:
-                case 0x7B | 0x5B:  # { [
-                    depth += 1
-                case 0x7D | 0x5D:  # } ]
-                    depth -= 1
-                    if depth == 0:
-                        return token.end()
+        place = self._place
+        while place < len(self._document):
+            found = self._document[place]
+            if found == _QUOTE:
+                place = self._end_of_string(place)
+            else:
+                place += 1
+            if found in _OPENING:
+                depth += 1
+            elif found in _CLOSING:
+                depth -= 1
+                if depth == 0:
+                    return place
+            passed = _BETWEEN_BRACKETS.match(self._document, place, place + _WINDOW_BYTES)
+            place = passed.end() if passed is not None else place
         raise DocumentMalformed(self._place)
+
+    def _end_of_string(self, start: int) -> int:
+        """Behind the quote that ends it, window by window."""
+        place = start + 1
+        if self._document.startswith(b'"', place):
+            return place + 1
+        while passed := _IN_STRING.match(self._document, place, place + _WINDOW_BYTES):
+            place = passed.end()
+            if self._document.startswith(b'"', place):
+                return place + 1
+        raise DocumentMalformed(start)
 
     def _takes(self, text: bytes) -> bool:
         found = self._document.startswith(text, self._place)

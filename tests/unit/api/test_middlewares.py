@@ -119,7 +119,10 @@ async def test_any_origin_may_read_answers_and_their_request_id() -> None:
         answered = await an_api().get(path, {"Origin": "https://app.acme.test"})
         assert answered.headers["Access-Control-Allow-Origin"] == "*"
         exposed = answered.headers["Access-Control-Expose-Headers"]
-        assert exposed == "X-Request-Id, Location, Retry-After"
+        assert exposed == (
+            "X-Request-Id, Location, Retry-After, X-Fetcher-Result-Hmac, X-Fetcher-Result-Size,"
+            " X-Fetcher-Result-Key-Version"
+        )
 
 
 async def test_preflight_is_answered_without_a_body() -> None:

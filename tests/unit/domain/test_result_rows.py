@@ -46,6 +46,29 @@ def test_numbers_and_escapes_stay_as_they_were_stored() -> None:
     assert found == {"db": {"t": TableHead((row,), 2)}}
 
 
+LONG_TEXTS = {
+    "plain": "x" * 1_000_000,
+    "escapes": "\\n" * 300_000,
+    "backslashes": "\\\\" * 300_000,
+    "a backslash across windows": "x" + "\\\\" * 300_000,
+    "quotes": '\\"' * 300_000,
+    "brackets": "]}" * 300_000,
+    "wide": "ü" * 1_001,
+    "short": '\\"' * 501,
+    "mixed": "{" * 999 + '\\"' + "\\\\",
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("text", LONG_TEXTS.values(), ids=LONG_TEXTS)
+@pytest.mark.parametrize("place", ['{{"t":"{}"}}', '{{"j":{{"a":["{}",{{"b":1}}]}},"c":[]}}'])
+def test_long_texts_end_where_they_end(place: str, text: str) -> None:
+    row = place.format(text).encode()
+    document = b'{"db":{"t":[' + row + b',{"z":0},' + row + b"]}}"
+    head = head_of_tables(document, rows=2)["db"]["t"]
+    assert (head.rows, head.row_count) == ((row, b'{"z":0}'), 3)
+
+
 @pytest.mark.parametrize("depth", [100, 50_000])
 def test_depth_of_a_nested_value_costs_no_stack(depth: int) -> None:
     row = b'{"j":' + b"[" * depth + b"]" * depth + b"}"
