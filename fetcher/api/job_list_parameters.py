@@ -11,13 +11,13 @@ from werkzeug.datastructures import MultiDict
 from fetcher.api.list_parameters import (
     DEFAULT_LIMIT,
     ListRules,
-    bounded_window,
     calendar_date,
     check_other_names,
     invalid_parameter,
     is_ascending,
     last_values,
     page_limit,
+    refuse_reversed_window,
 )
 from fetcher.api.routing import Parameter
 from fetcher.domain.errors import FetcherError
@@ -68,7 +68,7 @@ def job_list_request(
     last = last_values(sent)
     limit = page_limit(last.get("limit"), rules.max_limit)
     ascending = is_ascending(last.get("sortOrder", "desc"))
-    start, end = _window(last.get("startDate"), last.get("endDate"), rules.max_range_months)
+    start, end = _window(last.get("startDate"), last.get("endDate"))
     after = parse_cursor(last["cursor"]) if "cursor" in last else None
     statuses = frozenset(
         _status(word) for text in sent.getlist("status") for word in text.split(",") if word
@@ -126,7 +126,7 @@ def _text(last: dict[str, str], name: str) -> str | None:
 
 
 def _window(
-    start_text: str | None, end_text: str | None, max_months: int
+    start_text: str | None, end_text: str | None
 ) -> tuple[datetime | None, datetime | None]:
     start = _time("startDate", start_text)
     end = _time("endDate", end_text)
@@ -137,7 +137,8 @@ def _window(
         and len(start_text or "") == 10
     ):
         end = start + DAY if start < _LATEST else start
-    return bounded_window(start, end, max_months)
+    refuse_reversed_window(start, end)
+    return start, end
 
 
 def _time(name: str, text: str | None) -> datetime | None:

@@ -107,14 +107,18 @@ def bounded_window(
 
     Raise ``FET-0409``.
     """
-    if start is not None and end is not None:
-        if start > end:
-            raise FetcherError(
-                "FET-0409", "Invalid Final Date Error", "endDate must not be before startDate"
-            )
-        if end > _months_later(start, max_months):
-            start = _months_later(end, -max_months)
+    refuse_reversed_window(start, end)
+    if start is not None and end is not None and end > _months_later(start, max_months):
+        start = _months_later(end, -max_months)
     return start, end
+
+
+def refuse_reversed_window(start: datetime | None, end: datetime | None) -> None:
+    """Raise ``FET-0409``."""
+    if start is not None and end is not None and start > end:
+        raise FetcherError(
+            "FET-0409", "Invalid Final Date Error", "endDate must not be before startDate"
+        )
 
 
 def _date(name: str, text: str | None) -> date | None:

@@ -160,6 +160,7 @@ async def test_times_are_dates_or_instants() -> None:
     assert await listed(api, startDate=instant, endDate=instant) == []
     assert await listed(api, startDate="2026-03-14", endDate="2026-03-14") == jobs[::-1]
     assert await listed(api, startDate="2026-03-15") == []
+    assert await listed(api, startDate="2020-01-01", endDate="2027-01-01") == jobs[::-1], "years"
 
 
 @pytest.mark.parametrize(
