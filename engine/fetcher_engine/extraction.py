@@ -141,16 +141,19 @@ def _invalid_plan() -> EngineError:
 class PlanStep:
     """One source's part: tables and fields in byte order, which is how they are written.
 
-    Raise ``validation`` for what is no such part.
+    ``estimated_rows`` are the source's own guesses by table, where it makes them: for whoever shows
+    a plan. They are no part of what is asked for: neither of equality nor of the projection. Raise
+    ``validation`` for what is no such part.
     """
 
     ordinal: int
     config_name: str
     fields: Mapping[str, tuple[str, ...]]
     filters: Mapping[str, Mapping[str, object]] = field(default_factory=dict, repr=False)
+    estimated_rows: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        parts = _has_text_keys(self.fields) and _has_text_keys(self.filters)
+        parts = all(map(_has_text_keys, (self.fields, self.filters, self.estimated_rows)))
         if not parts or (type(self.config_name), type(self.ordinal)) != (str, int):
             raise _invalid_plan()
         lists, mappings = self.fields.values(), self.filters.values()
@@ -160,6 +163,7 @@ class PlanStep:
         object.__setattr__(self, "fields", MappingProxyType(in_order))
         filters = {table: _frozen(self.filters[table]) for table in sorted(self.filters)}
         object.__setattr__(self, "filters", MappingProxyType(filters))
+        object.__setattr__(self, "estimated_rows", _frozen(self.estimated_rows))
 
     @property
     def tables(self) -> tuple[str, ...]:

@@ -153,9 +153,12 @@ def _steps(
         tables = TableIndex(snapshot)
         fields = {}
         filters = {}
+        estimates = {}
         for asked, columns in wanted.items():
             table = tables.find(asked) or TableSnapshot(asked, ())
             fields[asked] = selected_fields(table, columns, ignores_case=snapshot.ignores_case)
+            if table.estimated_rows is not None:
+                estimates[asked] = table.estimated_rows
             if leaves := request.filters.get(name, {}).get(asked):
                 index = FieldIndex(table, ignores_case=snapshot.ignores_case)
                 filters[asked] = {index.find(f) or f: leaf for f, leaf in leaves.items()}
@@ -163,5 +166,13 @@ def _steps(
                     # two spellings of one column: one of the conditions would vanish
                     text = "extraction request has malformed filters"
                     raise EngineError(ErrorCategory.VALIDATION, text, source=name, table=asked)
-        steps.append(PlanStep(ordinal=ordinal, config_name=name, fields=fields, filters=filters))
+        steps.append(
+            PlanStep(
+                ordinal=ordinal,
+                config_name=name,
+                fields=fields,
+                filters=filters,
+                estimated_rows=estimates,
+            )
+        )
     return tuple(steps)

@@ -1,10 +1,11 @@
 """What a source holds, and what does not fit it (spec 4.7, 4.8)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from fetcher_engine.errors import EngineError, ErrorCategory
 from fetcher_engine.timestamps import rfc3339
 
 
@@ -23,11 +24,20 @@ class TableSnapshot:
     """One table or collection. ``fields`` are what can be asked for; ``columns`` may tell more.
 
     A dot in a field makes it a path into a document, unless ``columns`` has a column of that name.
+    ``estimated_rows`` is the source's own guess, possibly old and never counted for us; None where
+    it makes none. It is no part of what the table is: two that differ in it alone are equal. Raise
+    ``validation`` for one that is no count.
     """
 
     name: str
     fields: tuple[str, ...]
     columns: tuple[ColumnSnapshot, ...] = ()
+    estimated_rows: int | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        estimate = self.estimated_rows
+        if estimate is not None and (type(estimate) is not int or estimate < 0):
+            raise EngineError(ErrorCategory.VALIDATION, "table estimate is not a count of rows")
 
     @classmethod
     def of_columns(cls, name: str, columns: Sequence[str]) -> "TableSnapshot":

@@ -51,6 +51,35 @@ def test_byte_order_is_that_of_utf_8() -> None:
     assert list(planned.steps[0].fields["t"]) == sorted(names, key=str.encode)
 
 
+def estimated(first: int | None, second: int | None) -> SchemaSnapshot:
+    tables = (TableSnapshot("t1", ("a",), (), first), TableSnapshot("t2", ("a",), (), second))
+    return SchemaSnapshot("", tables)
+
+
+def test_plan_shows_the_rows_that_a_source_estimates() -> None:
+    source = MemorySource(schema=estimated(0, None))
+    wanted = {"s": {"t1": ["a"], "t2": ["a"]}}
+    planned = plan(Host({"s": source}), wanted)
+    assert planned.steps[0].estimated_rows == {"t1": 0}
+    source.schema = estimated(12, 7)
+    later = plan(Host({"s": source}), wanted)
+    assert later.steps[0].estimated_rows == {"t1": 12, "t2": 7}
+    # a guess is no part of what is asked for
+    assert later == planned
+    assert later.to_public_dict() == planned.to_public_dict()
+
+
+def test_estimates_are_no_part_of_what_a_table_is() -> None:
+    assert estimated(1, 2) == estimated(None, 0)
+    assert hash(estimated(1, 2)) == hash(estimated(None, 0))
+
+
+@pytest.mark.parametrize("estimate", [-1, True, 1.0, "1"])
+def test_estimate_that_is_no_count_is_refused(estimate: Any) -> None:
+    with refuses(VALIDATION, "table estimate is not a count of rows"):
+        TableSnapshot("t", ("a",), (), estimate)
+
+
 def shuffled(mapping: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
     items = list(mapping.items())
     rng.shuffle(items)

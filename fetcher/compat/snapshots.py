@@ -19,8 +19,9 @@ def prepared_snapshot(
     """The snapshot with tables and fields sorted, each once.
 
     ``filter_system`` drops the database's own tables, ``normalize`` brings names to the form that
-    requests are brought to; where two tables meet under one name, so do their fields. The schema's
-    own config name wins over ``config_name`` when it has one.
+    requests are brought to; where two tables meet under one name, so do their fields, and of their
+    rows nothing is estimated. The schema's own config name wins over ``config_name`` when it has
+    one.
     """
     if schema is None:
         return SchemaSnapshot(config_name)
@@ -45,6 +46,7 @@ def _prepared_table(table: TableSnapshot, source: SourceNames) -> TableSnapshot:
         columns=tuple(
             replace(column, name=normalized_field(column.name, source)) for column in table.columns
         ),
+        estimated_rows=table.estimated_rows,
     )
 
 
@@ -53,6 +55,7 @@ def _merged(table: TableSnapshot, known: TableSnapshot) -> TableSnapshot:
         name=table.name,
         fields=tuple(sorted({*known.fields, *table.fields})),
         columns=_each_once((*known.columns, *table.columns)),
+        estimated_rows=table.estimated_rows if table is known else None,
     )
 
 

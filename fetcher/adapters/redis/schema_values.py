@@ -9,7 +9,7 @@ from fetcher_engine import AmbiguousTable, ColumnSnapshot, SchemaSnapshot, Table
 
 MAX_BYTES: Final = 1024 * 1024
 """Of one schema: some 13 000 columns."""
-VERSION: Final = 1
+VERSION: Final = 2
 
 T = TypeVar("T")
 
@@ -34,6 +34,7 @@ def schema_to_json(snapshot: SchemaSnapshot) -> bytes | None:
                     [column.name, column.type, column.nullable, column.primary_key]
                     for column in table.columns
                 ],
+                "estimatedRows": table.estimated_rows,
             }
             for table in snapshot.tables
         ],
@@ -73,11 +74,12 @@ def schema_from_json(data: bytes) -> SchemaSnapshot:
 
 
 def _table(value: object) -> TableSnapshot:
-    name, fields, columns = _members(value, "name", "fields", "columns")
+    name, fields, columns, estimate = _members(value, "name", "fields", "columns", "estimatedRows")
     return TableSnapshot(
         name=_typed(name, str),
         fields=_texts(fields),
         columns=tuple(_column(each) for each in _list(columns)),
+        estimated_rows=None if estimate is None else _count(estimate),
     )
 
 
@@ -94,6 +96,13 @@ def _column(value: object) -> ColumnSnapshot:
 def _ambiguous(value: object) -> AmbiguousTable:
     name, candidates = _list(value, length=2)
     return AmbiguousTable(name=_typed(name, str), candidates=_texts(candidates))
+
+
+def _count(value: object) -> int:
+    count = _typed(value, int)
+    if count < 0:
+        raise NotASchema
+    return count
 
 
 def _time(text: str) -> datetime:

@@ -4,6 +4,7 @@ A sample is a guess, and the column types say so: ``number|string (inferred from
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, cast
 
 from bson import decode_iter
@@ -28,6 +29,15 @@ _WHOLE_AT_MOST: Final = 1000
 _FEW: Final = 20
 
 Source: TypeAlias = Database[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What ``documents`` of a collection told, and how many the server says that it has."""
+
+    inferred: Inferred
+    documents: int
+    estimated_rows: int | None
 
 
 def sample_size(count: int) -> int:
@@ -57,20 +67,22 @@ def read_tables(
 def _table(database: Source, name: str, wanted: Sequence[str]) -> TableSnapshot:
     """A collection that may not be read is listed without fields."""
     try:
-        inferred, sampled = infer(database, name)
-        missing = [field for field in wanted if field not in inferred.types and is_path(field)]
+        sample = infer(database, name)
+        types = sample.inferred.types
+        missing = [field for field in wanted if field not in types and is_path(field)]
         for field in missing:
-            if not sampled or exists(database, name, field):
-                inferred.types.setdefault(field, set())
+            if not sample.documents or exists(database, name, field):
+                types.setdefault(field, set())
     except PyMongoError as error:
         if not is_forbidden(error):
             raise
         return TableSnapshot(name, ())
-    return table_of(name, inferred, sampled)
+    return table_of(name, sample)
 
 
-def table_of(name: str, inferred: Inferred, sampled: int) -> TableSnapshot:
-    """What ``sampled`` documents tell of a table."""
+def table_of(name: str, sample: Sample) -> TableSnapshot:
+    """What a sample tells of a table."""
+    inferred = sample.inferred
     # every document has one, also of an empty collection
     inferred.types.setdefault("_id", set())
     # beyond the top level a field is a path, which is no column of its own
@@ -81,24 +93,26 @@ def table_of(name: str, inferred: Inferred, sampled: int) -> TableSnapshot:
         tuple(
             ColumnSnapshot(
                 path,
-                f"{inferred.label(path)} (inferred from {sampled} documents)",
+                f"{inferred.label(path)} (inferred from {sample.documents} documents)",
                 primary_key=path == "_id",
                 nullable=path != "_id",
             )
             for path in columns
         ),
+        sample.estimated_rows,
     )
 
 
-def infer(database: Source, name: str, fields: Sequence[str] = ()) -> tuple[Inferred, int]:
-    """One pass over a sample, of some ``fields`` or of all; and how many documents it had."""
+def infer(database: Source, name: str, fields: Sequence[str] = ()) -> Sample:
+    """One pass over a sample, of some ``fields`` or of all."""
     count = database[name].estimated_document_count(maxTimeMS=_SAMPLING_MS)
     inferred = Inferred()
     seen = 0
     for document in _sampled(database, name, count, fields):
         inferred.look_at([document])
         seen += 1
-    return inferred, seen
+    # a view has no count, and one that is less than what was seen is no guess worth telling
+    return Sample(inferred, seen, count if count >= seen else None)
 
 
 def _sampled(
@@ -152,7 +166,7 @@ def types_of(database: Source, name: str, fields: Iterable[str]) -> Mapping[str,
     if not wanted:
         return {}
     collection = database.get_collection(name, codec_options=LENIENT)
-    inferred, _ = infer(database, name, wanted)
+    inferred = infer(database, name, wanted).inferred
     for field in wanted:
         if not inferred.types.get(field):
             inferred.look_at(_few(collection, field))

@@ -17,13 +17,16 @@ from fetcher.datasources.mysql.link import Row
 from fetcher.datasources.mysql.names import meant_tables
 from fetcher.datasources.mysql.session import Session
 from fetcher.datasources.mysql.types import text_literal
+from fetcher.datasources.row_estimates import row_estimate
 from fetcher_engine import AmbiguousTable, ColumnSnapshot, SchemaSnapshot, Stage, TableSnapshot
 
 _PARSERS: Final = trio.CapacityLimiter(2)
 """Catalogues of thousands of tables are gone through beside the loop."""
 
-_TABLES: Final = """SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES
+_TABLES: Final = """SELECT TABLE_SCHEMA, TABLE_NAME{estimate} FROM information_schema.TABLES
  WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE IN ({kinds})"""
+_ESTIMATE: Final = ", TABLE_ROWS"
+"""Only of tables that are wanted: the server opens each for it."""
 _KINDS: Final = "'BASE TABLE'"
 _KINDS_WITH_VIEWS: Final = "'BASE TABLE', 'VIEW'"
 
@@ -60,6 +63,7 @@ class Table:
     schema: str
     name: str
     columns: tuple[Column, ...]
+    estimated_rows: int | None = None
 
 
 class Catalogue:
@@ -67,7 +71,7 @@ class Catalogue:
 
     def __init__(self, session: Session, *, include_views: bool) -> None:
         self._session = session
-        self._tables = _TABLES.format(kinds=_KINDS_WITH_VIEWS if include_views else _KINDS)
+        self._kinds = _KINDS_WITH_VIEWS if include_views else _KINDS
 
     async def snapshot(self, wanted: Iterable[str] | None, config_name: str) -> SchemaSnapshot:
         """The wanted tables, else all.
@@ -95,7 +99,7 @@ class Catalogue:
         return {name: tables[0] for name, tables in meant.items() if len(tables) == 1}
 
     async def _meant(self, wanted: Iterable[str]) -> dict[str, list[Table]]:
-        listed = await self._session.execute(self._tables, Stage.SCHEMA)
+        listed = await self._session.execute(self._listing(), Stage.SCHEMA)
         existing = [_text(row[1]) for row in listed]
         database = _text(listed[0][0]) if listed else ""
         chosen = {name: meant_tables(name, database, existing) for name in wanted}
@@ -105,14 +109,15 @@ class Catalogue:
         return {name: tables for name, tables in meant.items() if tables}
 
     async def _read(self, only: Sequence[str] | None) -> dict[str, Table]:
-        scope = ""
+        scope = estimate = ""
         if only is not None:
             # the server's look-up by name takes one of those that differ in case alone
             alike = len({name.casefold() for name in only}) < len(only)
             place = "CAST(TABLE_NAME AS BINARY)" if alike else "TABLE_NAME"
             scope = f" AND {place} IN ({', '.join(map(text_literal, only))})"
+            estimate = _ESTIMATE
         statements = [
-            self._tables + scope,
+            self._listing(estimate) + scope,
             _COLUMNS.format(scope=scope),
             _KEYS.format(scope=scope),
         ]
@@ -125,10 +130,14 @@ class Catalogue:
             results.append(await self._session.execute(statement, Stage.SCHEMA))
         return await trio.to_thread.run_sync(_assembled, results, limiter=_PARSERS)
 
+    def _listing(self, estimate: str = "") -> str:
+        return _TABLES.format(kinds=self._kinds, estimate=estimate)
+
 
 def _assembled(results: Sequence[Sequence[Row]]) -> dict[str, Table]:
     tables, columns, keys, *rest = results
-    schemas = {_text(name): _text(schema) for schema, name in tables}
+    schemas = {_text(name): _text(schema) for schema, name, *_ in tables}
+    estimates = {_text(name): row_estimate(told) for _, name, *rest in tables for told in rest}
     key_columns = {(table, column) for table, column in keys}
     checked = {(table, clause) for table, clause in (rest[0] if rest else ())}
     by_table: dict[str, list[Column]] = {name: [] for name in schemas}
@@ -147,7 +156,12 @@ def _assembled(results: Sequence[Sequence[Row]]) -> dict[str, Table]:
             column = alike[described] = _column(facts, is_key=is_key, is_json=is_json)
         found.append(column)
     return {
-        name: Table(schema=schemas[name], name=name, columns=tuple(found))
+        name: Table(
+            schema=schemas[name],
+            name=name,
+            columns=tuple(found),
+            estimated_rows=estimates.get(name),
+        )
         for name, found in by_table.items()
         if found
     }
@@ -206,7 +220,8 @@ def _table_snapshots(tables: Mapping[str, Table]) -> Iterator[TableSnapshot]:
     }
     for name, table in tables.items():
         names = tuple(column.name for column in table.columns)
-        yield TableSnapshot(name, names, tuple(shown[id(column)] for column in table.columns))
+        described = tuple(shown[id(column)] for column in table.columns)
+        yield TableSnapshot(name, names, described, table.estimated_rows)
 
 
 def _text(value: str | None) -> str:

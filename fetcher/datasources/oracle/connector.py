@@ -86,7 +86,7 @@ class OracleSource:
             query = prepare_table(
                 name=name,
                 table=meant[0],
-                columns=found[meant[0]],
+                columns=found[meant[0]].columns,
                 fields=fields,
                 filters=request.filters.get(name, {}),
                 max_cell_bytes=self._settings.max_cell_bytes,

@@ -13,16 +13,18 @@ from fetcher.compat.names import ORACLE
 from fetcher.datasources.oracle.names import TableId, TableNames
 from fetcher.datasources.oracle.session import Session
 from fetcher.datasources.oracle.types import ColumnType, column_type
+from fetcher.datasources.row_estimates import FoundTable, row_estimate
 from fetcher_engine import AmbiguousTable, ColumnSnapshot, SchemaSnapshot, Stage, TableSnapshot
 
 COLUMNS: Final = """SELECT c.owner, c.table_name, c.column_name, c.data_type, c.data_type_owner,
- c.data_length, c.data_precision, c.data_scale, c.nullable
-FROM (SELECT owner, table_name FROM all_tables WHERE nested = 'NO' AND dropped = 'NO'{views}) t
+ c.data_length, c.data_precision, c.data_scale, c.nullable, t.num_rows
+FROM (SELECT owner, table_name, num_rows FROM all_tables
+ WHERE nested = 'NO' AND dropped = 'NO'{views}) t
 JOIN all_tab_columns c ON c.owner = t.owner AND c.table_name = t.table_name
 WHERE t.owner IN ({owners})
 ORDER BY c.owner, c.table_name, c.column_id"""
 
-VIEWS: Final = " UNION ALL SELECT owner, view_name FROM all_views"
+VIEWS: Final = " UNION ALL SELECT owner, view_name, NULL FROM all_views"
 
 KEYS: Final = """SELECT k.owner, k.table_name, k.column_name
 FROM all_constraints n
@@ -41,7 +43,8 @@ class Column:
     is_key: bool
 
 
-Catalogue = Mapping[TableId, tuple[Column, ...]]
+Found = FoundTable[Column]
+Catalogue = Mapping[TableId, Found]
 
 
 async def read_snapshot(
@@ -53,7 +56,7 @@ async def read_snapshot(
     """
     found = await read_catalogue(session, names, names.requested, include_views=include_views)
     ambiguous = []
-    named: dict[str, tuple[Column, ...]] = {}
+    named: dict[str, Found] = {}
     if names.requested is None:
         named = {names.displayed(table, session.user): found[table] for table in found}
     else:
@@ -64,7 +67,7 @@ async def read_snapshot(
             elif meant:
                 shown = tuple(sorted(names.displayed(table, session.user) for table in meant))
                 ambiguous.append(AmbiguousTable(name, shown))
-    tables = tuple(_table(names, name, columns) for name, columns in named.items())
+    tables = tuple(_table(names, name, table) for name, table in named.items())
     return prepared_snapshot(
         SchemaSnapshot(config_name, tables, ignores_case=True, ambiguous=tuple(ambiguous)),
         config_name=config_name,
@@ -91,8 +94,8 @@ async def read_catalogue(
     return _parsed(columns, keys)
 
 
-def _table(names: TableNames, name: str, columns: Sequence[Column]) -> TableSnapshot:
-    told = names.told(name, [column.name for column in columns])
+def _table(names: TableNames, name: str, found: Found) -> TableSnapshot:
+    told = names.told(name, [column.name for column in found.columns])
     snapshots = tuple(
         ColumnSnapshot(
             column.name,
@@ -100,15 +103,17 @@ def _table(names: TableNames, name: str, columns: Sequence[Column]) -> TableSnap
             nullable=column.is_nullable,
             primary_key=column.is_key,
         )
-        for column in columns
+        for column in found.columns
         if column.name in told
     )
-    return TableSnapshot(name, tuple(column.name for column in snapshots), snapshots)
+    shown = tuple(column.name for column in snapshots)
+    return TableSnapshot(name, shown, snapshots, found.estimated_rows)
 
 
 def _parsed(columns: Sequence[Sequence[object]], keys: Sequence[Sequence[object]]) -> Catalogue:
     key_columns = {tuple(row) for row in keys}
     tables: dict[TableId, list[Column]] = {}
+    estimates: dict[TableId, object] = {}
     for row in columns:
         owner, table, name, type_name = cast("tuple[str, str, str, str]", tuple(row[:4]))
         type_owner = cast("str | None", row[4])
@@ -122,4 +127,8 @@ def _parsed(columns: Sequence[Sequence[object]], keys: Sequence[Sequence[object]
             is_key=(owner, table, name) in key_columns,
         )
         tables.setdefault(TableId(owner, table), []).append(column)
-    return {table: tuple(found) for table, found in tables.items()}
+        estimates[TableId(owner, table)] = row[9]
+    return {
+        table: FoundTable(tuple(found), row_estimate(estimates[table]))
+        for table, found in tables.items()
+    }

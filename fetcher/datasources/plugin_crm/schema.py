@@ -8,7 +8,7 @@ from pymongo.errors import PyMongoError
 from fetcher.compat.plugin_crm import known_paths
 from fetcher.datasources.mongodb.errors import is_forbidden
 from fetcher.datasources.mongodb.inference import Inferred, is_path
-from fetcher.datasources.mongodb.schema import Source, comparable, exists, infer, table_of
+from fetcher.datasources.mongodb.schema import Sample, Source, comparable, exists, infer, table_of
 from fetcher_engine import TableSnapshot
 
 _SAMPLED: Final = 10
@@ -24,8 +24,11 @@ def logical_table(
     product itself defines: that no organisation has filled one of them in yet is no mistake.
     """
     inferred, sampled = Inferred(), 0
+    estimates: list[int | None] = []
     for name in collections[:_SAMPLED]:
-        sampled += _add(inferred, database, name)
+        sample = _add(inferred, database, name)
+        sampled += sample.documents
+        estimates.append(sample.estimated_rows)
     for path in known_paths():
         inferred.types.setdefault(path, set())
     for field in filter(is_path, wanted):
@@ -33,7 +36,7 @@ def logical_table(
             not sampled or any(exists(database, name, field) for name in collections)
         ):
             inferred.types[field] = set()
-    return table_of(logical, inferred, sampled)
+    return table_of(logical, Sample(inferred, sampled, _sum(estimates, len(collections))))
 
 
 def types_of(
@@ -48,14 +51,20 @@ def types_of(
     return {field: comparable(inferred.types.get(field, set())) for field in wanted}
 
 
-def _add(inferred: Inferred, database: Source, name: str, fields: Sequence[str] = ()) -> int:
-    """How many documents were looked at: none of a collection that may not be read."""
+def _sum(estimates: Sequence[int | None], collections: int) -> int | None:
+    """The rows of all collections, where each of them is known."""
+    known = [each for each in estimates if each is not None]
+    return sum(known) if len(known) == collections else None
+
+
+def _add(inferred: Inferred, database: Source, name: str, fields: Sequence[str] = ()) -> Sample:
+    """What one collection's documents told: nothing where they may not be read."""
     try:
-        found, sampled = infer(database, name, fields)
+        sample = infer(database, name, fields)
     except PyMongoError as error:
         if not is_forbidden(error):
             raise
-        return 0
-    for path, types in found.types.items():
+        return Sample(Inferred(), 0, None)
+    for path, types in sample.inferred.types.items():
         inferred.types.setdefault(path, set()).update(types)
-    return sampled
+    return sample

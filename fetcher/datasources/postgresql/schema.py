@@ -17,6 +17,7 @@ from fetcher.compat import SourceNames, prepared_snapshot
 from fetcher.compat.names import POSTGRESQL
 from fetcher.datasources.postgresql.names import TableNames
 from fetcher.datasources.postgresql.session import Session
+from fetcher.datasources.row_estimates import FoundTable, row_estimate
 from fetcher.datasources.table_names import TableId
 from fetcher_engine import AmbiguousTable, ColumnSnapshot, SchemaSnapshot, Stage, TableSnapshot
 
@@ -25,7 +26,7 @@ _PARSERS: Final = trio.CapacityLimiter(2)
 
 _CATALOGUE: Final = """SELECT n.nspname, c.relname, json_agg(json_build_array(a.attname,
  format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, coalesce(a.attnum = ANY (i.indkey), false))
- ORDER BY a.attnum)
+ ORDER BY a.attnum), {estimate}
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -36,7 +37,17 @@ AND (pg_has_role(c.relowner, 'USAGE')
 GROUP BY c.oid, n.nspname, c.relname"""
 
 
+_ESTIMATE: Final = sql.SQL(
+    "max(CASE WHEN c.relkind <> 'v' AND (c.relpages > 0"
+    " OR current_setting('server_version_num')::int >= 140000) THEN c.reltuples END)"
+)
+"""As of the last VACUUM or ANALYZE. Before version 14 a table that had none looks like an empty
+one; since then it has -1."""
+
+_NO_ESTIMATE: Final = sql.SQL("NULL")
+
 Columns = tuple[ColumnSnapshot, ...]
+Found = FoundTable[ColumnSnapshot]
 
 
 _TABLES: Final = ["r", "p"]
@@ -61,8 +72,8 @@ class Catalogue:
         ambiguous = []
         if names.requested is None:
             scope = sql.SQL("n.nspname = {}").format(sql.Literal(names.listed_schema))
-            found = await self._read(scope)
-            named = {names.displayed(table): columns for table, columns in found.items()}
+            listed = await self._read(scope, _NO_ESTIMATE)
+            named = {names.displayed(table): found for table, found in listed.items()}
         else:
             named = {}
             for name, meant in (await self._meant(names.requested)).items():
@@ -72,8 +83,13 @@ class Catalogue:
                     shown = tuple(sorted(map(names.displayed, meant)))
                     ambiguous.append(AmbiguousTable(name, shown))
         tables = tuple(
-            TableSnapshot(name, tuple(column.name for column in columns), columns)
-            for name, columns in named.items()
+            TableSnapshot(
+                name,
+                tuple(column.name for column in found.columns),
+                found.columns,
+                found.estimated_rows,
+            )
+            for name, found in named.items()
         )
         return prepared_snapshot(
             SchemaSnapshot(config_name, tables, ignores_case=True, ambiguous=tuple(ambiguous)),
@@ -86,9 +102,14 @@ class Catalogue:
     async def tables(self, wanted: Iterable[str]) -> dict[str, tuple[TableId, Columns]]:
         """Of the wanted tables those that exist: what they are in the catalogue, their columns."""
         meant = await self._meant(wanted)
-        return {name: next(iter(each.items())) for name, each in meant.items() if len(each) == 1}
+        return {
+            name: (table, found.columns)
+            for name, each in meant.items()
+            if len(each) == 1
+            for table, found in each.items()
+        }
 
-    async def _meant(self, wanted: Iterable[str]) -> dict[str, dict[TableId, Columns]]:
+    async def _meant(self, wanted: Iterable[str]) -> dict[str, dict[TableId, Found]]:
         """By wanted name the table of that name, else those that differ from it in case alone."""
         wanted = list(wanted)
         pairs = sorted({table for name in wanted for table in self._names.candidates(name)})
@@ -101,18 +122,20 @@ class Catalogue:
             sql.Literal([pair.schema for pair in pairs]),
             sql.Literal([pair.table for pair in pairs]),
         )
-        found = await self._read(scope)
+        found = await self._read(scope, _ESTIMATE)
         meant = {name: self._names.meant(name, found) for name in wanted}
         return {name: {t: found[t] for t in each} for name, each in meant.items() if each}
 
-    async def _read(self, scope: sql.Composable) -> Mapping[TableId, Columns]:
+    async def _read(
+        self, scope: sql.Composable, estimate: sql.Composable
+    ) -> Mapping[TableId, Found]:
         kinds = sql.SQL('{}::"char"[]').format(sql.Literal(self._kinds))
-        statement = sql.SQL(_CATALOGUE).format(kinds=kinds, scope=scope)
+        statement = sql.SQL(_CATALOGUE).format(kinds=kinds, scope=scope, estimate=estimate)
         result = await self._session.execute(statement, Stage.SCHEMA)
         return await trio.to_thread.run_sync(_parsed, result, limiter=_PARSERS)
 
 
-def _parsed(result: PGresult) -> Mapping[TableId, Columns]:
+def _parsed(result: PGresult) -> Mapping[TableId, Found]:
     tables = {}
     # of thousands of tables most columns are like another: the garbage collector would stop the
     # process for an object of each
@@ -121,9 +144,12 @@ def _parsed(result: PGresult) -> Mapping[TableId, Columns]:
         schema, table, columns = (
             (result.get_value(row, column) or b"").decode() for column in range(3)
         )
-        tables[TableId(schema, table)] = tuple(
-            alike.get(described) or alike.setdefault(described, _column(*described))
-            for described in map(tuple, cast("list[list[Any]]", json.loads(columns)))
+        tables[TableId(schema, table)] = FoundTable(
+            tuple(
+                alike.get(described) or alike.setdefault(described, _column(*described))
+                for described in map(tuple, cast("list[list[Any]]", json.loads(columns)))
+            ),
+            row_estimate(result.get_value(row, 3)),
         )
     return tables
 

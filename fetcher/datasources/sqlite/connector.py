@@ -6,7 +6,7 @@ from fetcher.datasources.source_settings import ReadSettings
 from fetcher.datasources.sqlite.connect import SqliteFolder
 from fetcher.datasources.sqlite.query import prepare_table
 from fetcher.datasources.sqlite.rows import BATCH_BYTES, TableReader, TableRows
-from fetcher.datasources.sqlite.schema import read_columns, snapshot_of
+from fetcher.datasources.sqlite.schema import read_columns, read_estimates, snapshot_of
 from fetcher.datasources.sqlite.session import Session
 from fetcher.datasources.sqlite.types import ValueRenderer
 from fetcher_engine import (
@@ -51,7 +51,9 @@ class SqliteSource:
 
     async def discover(self, session: Session) -> SchemaSnapshot:
         await session.begin(lock_seconds=self._settings.lock_seconds)
-        return snapshot_of(await self._columns(session), self._config_name)
+        columns = await self._columns(session)
+        estimates = await session.run(read_estimates, Stage.SCHEMA)
+        return snapshot_of(columns, estimates, self._config_name)
 
     async def readers(self, session: Session, request: StreamRequest) -> list[TableReader]:
         """Begin the snapshot and look the tables up in it; raise ``schema changed``."""

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from fetcher.compat import SourceNames, prepared_snapshot
 from fetcher.compat.names import SQL_SERVER
+from fetcher.datasources.row_estimates import FoundTable, row_estimate
 from fetcher.datasources.sqlserver.link import Statement
 from fetcher.datasources.sqlserver.names import TableNames
 from fetcher.datasources.sqlserver.session import Session
@@ -17,7 +18,8 @@ from fetcher_engine import AmbiguousTable, ColumnSnapshot, SchemaSnapshot, Stage
 
 _CATALOGUE: Final = """SELECT s.name, o.name, c.name, b.name, t.name,
  CONVERT(int, c.max_length), CONVERT(int, c.is_nullable),
- CASE WHEN k.column_id IS NULL THEN 0 ELSE 1 END, CONVERT(nvarchar(128), c.collation_name)
+ CASE WHEN k.column_id IS NULL THEN 0 ELSE 1 END, CONVERT(nvarchar(128), c.collation_name),
+ {estimate}
 FROM sys.objects AS o
 JOIN sys.schemas AS s ON s.schema_id = o.schema_id
 JOIN sys.columns AS c ON c.object_id = o.object_id
@@ -26,23 +28,33 @@ LEFT JOIN sys.types AS b ON b.user_type_id = c.system_type_id
 LEFT JOIN (SELECT x.object_id, x.column_id FROM sys.indexes AS i
  JOIN sys.index_columns AS x ON x.object_id = i.object_id AND x.index_id = i.index_id
  WHERE i.is_primary_key = 1) AS k ON k.object_id = c.object_id AND k.column_id = c.column_id
-WHERE o.type IN ({kinds}) AND {scope}
+{statistics}WHERE o.type IN ({kinds}) AND {scope}
 ORDER BY s.name, o.name, c.column_id"""
+
+_ESTIMATE: Final = "r.row_count"
+_STATISTICS: Final = """LEFT JOIN (SELECT p.object_id, SUM(p.rows) AS row_count
+ FROM sys.partitions AS p WHERE p.index_id IN (0, 1) GROUP BY p.object_id) AS r
+ ON r.object_id = o.object_id
+"""
+"""Of the heap or the clustered index: what the server keeps up to date anyway."""
+
+_NO_ESTIMATE: Final = "CONVERT(bigint, NULL)"
 
 _IGNORING_CASE: Final = "COLLATE Latin1_General_100_CI_AS"
 
-Tables = Mapping[TableId, tuple[Column, ...]]
+Found = FoundTable[Column]
+Tables = Mapping[TableId, Found]
 
 
 async def read_snapshot(
     session: Session, names: TableNames, config_name: str, *, views: bool
 ) -> SchemaSnapshot:
     """The source's tables: those that were asked for, else all of the default schema."""
-    named: dict[str, tuple[Column, ...]] = {}
+    named: dict[str, Found] = {}
     ambiguous = []
     if names.requested is None:
-        found = await _read(session, schema_statement(names.listed_schema, views=views))
-        named = {names.displayed(table): columns for table, columns in found.items()}
+        listed = await _read(session, schema_statement(names.listed_schema, views=views))
+        named = {names.displayed(table): found for table, found in listed.items()}
     else:
         for name, meant in (await _meant(session, names, names.requested, views=views)).items():
             if len(meant) == 1:
@@ -53,7 +65,7 @@ async def read_snapshot(
     tables = tuple(
         TableSnapshot(
             name,
-            tuple(column.name for column in columns),
+            tuple(column.name for column in found.columns),
             tuple(
                 ColumnSnapshot(
                     column.name,
@@ -61,10 +73,11 @@ async def read_snapshot(
                     nullable=column.is_nullable,
                     primary_key=column.is_primary_key,
                 )
-                for column in columns
+                for column in found.columns
             ),
+            found.estimated_rows,
         )
-        for name, columns in named.items()
+        for name, found in named.items()
     )
     return prepared_snapshot(
         SchemaSnapshot(config_name, tables, ignores_case=True, ambiguous=tuple(ambiguous)),
@@ -80,7 +93,12 @@ async def read_tables(
 ) -> dict[str, tuple[TableId, tuple[Column, ...]]]:
     """Of the wanted tables those that exist: what they are in the catalogue, and their columns."""
     meant = await _meant(session, names, wanted, views=views)
-    return {name: next(iter(each.items())) for name, each in meant.items() if len(each) == 1}
+    return {
+        name: (table, found.columns)
+        for name, each in meant.items()
+        if len(each) == 1
+        for table, found in each.items()
+    }
 
 
 async def _meant(
@@ -95,15 +113,25 @@ async def _meant(
 
 
 def schema_statement(schema: str, *, views: bool) -> Statement:
-    """All tables of one schema."""
-    return Statement(_CATALOGUE.format(kinds=_kinds(views), scope="s.name = @P1"), (schema,))
+    """All tables of one schema; of their rows nothing is asked."""
+    return Statement(
+        _CATALOGUE.format(
+            kinds=_kinds(views), scope="s.name = @P1", estimate=_NO_ESTIMATE, statistics=""
+        ),
+        (schema,),
+    )
 
 
 def tables_statement(tables: Sequence[str], *, views: bool) -> Statement:
     """The tables of these names in any schema and any case: which are meant is decided here."""
     places = ", ".join(f"@P{number}" for number in range(1, len(tables) + 1))
     scope = f"o.name {_IGNORING_CASE} IN ({places})"
-    return Statement(_CATALOGUE.format(kinds=_kinds(views), scope=scope), tuple(tables))
+    return Statement(
+        _CATALOGUE.format(
+            kinds=_kinds(views), scope=scope, estimate=_ESTIMATE, statistics=_STATISTICS
+        ),
+        tuple(tables),
+    )
 
 
 def _kinds(views: bool) -> str:
@@ -119,7 +147,9 @@ async def _read(session: Session, statement: Statement) -> Tables:
 def tables_in(rows: Iterable[Sequence[Any]]) -> Tables:
     """The catalogue's rows by table, columns in their order."""
     tables: dict[TableId, list[Column]] = {}
-    for schema, table, name, base, type_name, size, nullable, key, collation in rows:
+    estimates: dict[TableId, object] = {}
+    for schema, table, name, base, type_name, size, nullable, key, collation, estimate in rows:
+        estimates[TableId(schema, table)] = estimate
         tables.setdefault(TableId(schema, table), []).append(
             Column(
                 name=name,
@@ -131,4 +161,7 @@ def tables_in(rows: Iterable[Sequence[Any]]) -> Tables:
                 collation=collation,
             )
         )
-    return {table: tuple(columns) for table, columns in tables.items()}
+    return {
+        table: FoundTable(tuple(columns), row_estimate(estimates[table]))
+        for table, columns in tables.items()
+    }

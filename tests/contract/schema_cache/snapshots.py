@@ -22,8 +22,9 @@ def full_snapshot(config_name: str = "sales_db") -> SchemaSnapshot:
     return SchemaSnapshot(
         config_name,
         tables=(
-            TableSnapshot("public.orders", ("id", "a.b", "größe"), columns),
-            TableSnapshot("empty", ()),
+            TableSnapshot("public.orders", ("id", "a.b", "größe"), columns, 12_000_000_000),
+            TableSnapshot("empty", (), (), 0),
+            TableSnapshot("unknown", ()),
         ),
         captured_at=datetime(2026, 3, 14, 9, 26, 53, 123456, timezone(timedelta(hours=5.5))),
         ignores_case=True,

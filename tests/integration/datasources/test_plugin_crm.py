@@ -400,6 +400,16 @@ async def test_without_a_request_the_schema_is_what_lies_in_the_database(
     assert names == sorted(names)
 
 
+async def test_rows_are_estimated_over_all_organisations(
+    crm: Source, opened: RequestEngines
+) -> None:
+    engine = opened.engine_for([to(crm)], JobOptions(), {"plugin_crm": {"holders": ("*",)}})
+    (table,) = (await engine.discover_schema(TENANT, "plugin_crm")).tables
+    counts = [crm[f"holders_{organisation}"].count_documents({}) for organisation in (ACME, BETA)]
+    assert all(counts)
+    assert table.estimated_rows == sum(counts)
+
+
 async def test_a_mixed_job_has_both_sources(crm: Source, opened: RequestEngines) -> None:
     plain = replace(to(crm), config_name="copy", id=a_connection().id)
     engine = opened.engine_for([to(crm), plain], JobOptions())

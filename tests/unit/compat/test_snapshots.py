@@ -83,6 +83,23 @@ def test_tables_that_meet_under_one_name_join_their_fields() -> None:
     )
 
 
+def test_rows_are_estimated_where_one_table_has_the_name() -> None:
+    schema = SchemaSnapshot(
+        "db",
+        (
+            TableSnapshot("hr.Emp", ("ID",), (), 5),
+            TableSnapshot("HR.EMP", ("ID",), (), 7),
+            TableSnapshot("hr.runs", ("ID",), (), 0),
+        ),
+    )
+    for normalize, expected in (
+        (True, [("HR.EMP", None), ("HR.RUNS", 0)]),
+        (False, [("HR.EMP", 7), ("hr.Emp", 5), ("hr.runs", 0)]),
+    ):
+        snapshot = prepared(schema, source_type="ORACLE", filter_system=True, normalize=normalize)
+        assert [(table.name, table.estimated_rows) for table in snapshot.tables] == expected
+
+
 def test_sqlite_names_stay_and_its_own_tables_go() -> None:
     snapshot = prepared(
         a_schema("Orders", "sqlite_sequence", "main.x"),

@@ -19,6 +19,7 @@ tables = st.builds(
     texts,
     st.lists(texts, max_size=4).map(tuple),
     st.lists(columns, max_size=3).map(tuple),
+    st.none() | st.integers(0, 2**63 - 1),
 )
 snapshots = st.builds(
     SchemaSnapshot,
@@ -34,14 +35,27 @@ snapshots = st.builds(
 def test_every_schema_comes_back_as_it_was(snapshot: SchemaSnapshot) -> None:
     data = schema_to_json(snapshot)
     assert data is not None
-    assert schema_from_json(data) == snapshot
+    found = schema_from_json(data)
+    assert found == snapshot
+    # they are no part of a table's equality
+    assert [t.estimated_rows for t in found.tables] == [t.estimated_rows for t in snapshot.tables]
+
+
+@pytest.mark.parametrize("estimate", [-1, True, 1.0, "1"])
+def test_estimate_that_is_no_count_is_refused(estimate: object) -> None:
+    data = schema_to_json(SchemaSnapshot("db", (TableSnapshot("t", (), (), 7),)))
+    assert data is not None
+    value = json.loads(data)
+    value["tables"][0]["estimatedRows"] = estimate
+    with pytest.raises(NotASchema):
+        schema_from_json(json.dumps(value).encode())
 
 
 @pytest.mark.parametrize(
     ("kind", "members"),
     [
         (SchemaSnapshot, ["config_name", "tables", "captured_at", "ignores_case", "ambiguous"]),
-        (TableSnapshot, ["name", "fields", "columns"]),
+        (TableSnapshot, ["name", "fields", "columns", "estimated_rows"]),
         (ColumnSnapshot, ["name", "type", "nullable", "primary_key"]),
         (AmbiguousTable, ["name", "candidates"]),
     ],
@@ -69,7 +83,7 @@ def test_size_is_bounded_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
 FULL = schema_to_json(
     SchemaSnapshot(
         "db",
-        (TableSnapshot("t", ("f",), (ColumnSnapshot("f", "int"),)),),
+        (TableSnapshot("t", ("f",), (ColumnSnapshot("f", "int"),), 12),),
         datetime(2026, 3, 14, tzinfo=UTC),
         ambiguous=(AmbiguousTable("a", ("A",)),),
     )

@@ -231,8 +231,12 @@ class FakeDatabase:
         return self
 
 
-def a_catalogue(columns: Sequence[Row], keys: Sequence[Row] = ()) -> list[Answer]:
-    return [Answer("SELECT c.owner", columns), Answer("SELECT k.owner", keys)]
+def a_catalogue(
+    columns: Sequence[Row], keys: Sequence[Row] = (), *, num_rows: int | None = None
+) -> list[Answer]:
+    """``num_rows``: what the statistics tell of every table."""
+    rows = [(*column, num_rows) for column in columns]
+    return [Answer("SELECT c.owner", rows), Answer("SELECT k.owner", keys)]
 
 
 def a_target(**changes: Any) -> Target:

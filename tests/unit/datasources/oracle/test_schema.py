@@ -26,9 +26,10 @@ async def discovered(
     user: str = "HR",
     schema: str | None = None,
     keys: list[Row] | None = None,
+    num_rows: int | None = None,
     include_views: bool = False,
 ) -> tuple[SchemaSnapshot, FakeDatabase]:
-    answers = a_catalogue(found, keys or [])
+    answers = a_catalogue(found, keys or [], num_rows=num_rows)
     database = FakeDatabase(answers=answers, user=user).install(monkeypatch)
     connector = a_connector(requested, schema=schema, include_views=include_views)
     snapshot = await connector.discover_schema()
@@ -60,11 +61,23 @@ async def test_a_listing_takes_two_statements_with_the_owner_in_them(
     assert snapshot.ignores_case
 
 
+@pytest.mark.parametrize("num_rows", [0, 1200, None])
+async def test_rows_are_those_of_the_gathered_statistics(
+    num_rows: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot, database = await discovered(monkeypatch, STAFF, {"staff": ("ID",)}, num_rows=num_rows)
+    assert [(t.name, t.estimated_rows) for t in snapshot.tables] == [("STAFF", num_rows)]
+    assert (
+        " c.data_length, c.data_precision, c.data_scale, c.nullable, t.num_rows\n"
+        "FROM (SELECT owner, table_name, num_rows FROM all_tables\n" in database.statements[2]
+    )
+
+
 async def test_views_are_listed_where_the_operator_wants_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _, database = await discovered(monkeypatch, STAFF, include_views=True)
-    assert "UNION ALL SELECT owner, view_name FROM all_views" in database.statements[2]
+    assert "UNION ALL SELECT owner, view_name, NULL FROM all_views" in database.statements[2]
 
 
 @pytest.mark.parametrize(

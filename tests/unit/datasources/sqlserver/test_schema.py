@@ -9,6 +9,7 @@ def test_all_tables_of_a_schema_in_one_statement() -> None:
     statement = schema_statement("d'bo", views=False)
     assert "WHERE o.type IN ('U') AND s.name = @P1\n" in statement.text
     assert statement.values == ("d'bo",)
+    assert "sys.partitions" not in statement.text
 
 
 def test_asked_tables_are_looked_for_in_any_case_and_views_where_wanted() -> None:
@@ -18,18 +19,27 @@ def test_asked_tables_are_looked_for_in_any_case_and_views_where_wanted() -> Non
     )
     assert "(@P1, @P2)" in statement.text
     assert statement.values == ("a]b", "c")
+    assert (
+        "\nLEFT JOIN (SELECT p.object_id, SUM(p.rows) AS row_count\n"
+        " FROM sys.partitions AS p WHERE p.index_id IN (0, 1) GROUP BY p.object_id) AS r\n"
+        " ON r.object_id = o.object_id\n"
+        "WHERE o.type IN" in statement.text
+    )
+    assert ",\n r.row_count\nFROM sys.objects AS o\n" in statement.text
 
 
 def test_same_names_in_two_schemas_are_not_merged() -> None:
     tables = tables_in(
         [
-            ("dbo", "t", "id", "int", "int", 4, 0, 1, None),
-            ("dbo", "t", "tel", "varchar", "phone", 20, 1, 0, "Latin1_General_CI_AS"),
-            ("ops", "t", "place", None, "geometry", -1, 1, 0, None),
+            ("dbo", "t", "id", "int", "int", 4, 0, 1, None, 1200),
+            ("dbo", "t", "tel", "varchar", "phone", 20, 1, 0, "Latin1_General_CI_AS", 1200),
+            ("ops", "t", "place", None, "geometry", -1, 1, 0, None, None),
         ]
     )
-    key, phone = tables[TableId("dbo", "t")]
+    assert tables[TableId("dbo", "t")].estimated_rows == 1200
+    assert tables[TableId("ops", "t")].estimated_rows is None
+    key, phone = tables[TableId("dbo", "t")].columns
     assert (key.is_primary_key, key.is_nullable) == (True, False)
     assert (phone.type, phone.kind) == ("phone", Kind.TEXT)
-    (place,) = tables[TableId("ops", "t")]
+    (place,) = tables[TableId("ops", "t")].columns
     assert place.kind is Kind.LONG_BINARY
