@@ -179,9 +179,12 @@ class JobLeases(Protocol):
     """Who works on a job. Every write is a compare-and-set on the token (design section 4)."""
 
     async def claim(
-        self, job_id: JobId, *, owner: str, lease_seconds: float
+        self, job_id: JobId, *, owner: str, lease_seconds: float, token: bytes | None = None
     ) -> Claimed | ClaimRefusal:
         """``pending`` and due, or ``processing`` with a lease that ran out, becomes ours.
+
+        ``token`` is the caller's (16 random bytes; without one the store makes one), the same for
+        all tries of one claim: what an earlier try took without an answer is found and renewed.
 
         A job that was asked to stop, or has used up its takeovers (3), is left to the reaper
         (``NOT_DUE``). Claiming an expired lease counts as a takeover.

@@ -1,5 +1,6 @@
 """Claims one job, runs it, records how it ended (design section 4, steps 4 to 6)."""
 
+import secrets
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
@@ -133,12 +134,17 @@ class Extractor:
         return settlement
 
     async def _claim(self, order: ExtractOrder) -> Claimed | ClaimRefusal | None:
-        """Hold the delivery while the record store is away; None once it was held long enough."""
+        """Hold the delivery while the record store is away; None once it was held long enough.
+
+        All tries are one claim, under one token: one that took effect without an answer would
+        otherwise keep the job from us, and from everybody, until its lease runs out.
+        """
+        token = secrets.token_bytes(16)
 
         async def claim() -> Claimed | ClaimRefusal:
             self._claim_asked_at = trio.current_time()
             return await self._leases.claim(
-                order.job_id, owner=self._owner, lease_seconds=self._lease_seconds
+                order.job_id, owner=self._owner, lease_seconds=self._lease_seconds, token=token
             )
 
         return await self._asked_until_answered(claim, within_seconds=self._hold_seconds)

@@ -46,9 +46,14 @@ def holds(job: Job, token: bytes | None) -> bool:
 def claimed(
     job: Job, *, owner: str, token: bytes, now: datetime, lease_until: datetime
 ) -> Job | ClaimRefusal:
-    """``pending`` and due, or ``processing`` with a lease that ran out: the next attempt."""
+    """``pending`` and due, or ``processing`` with a lease that ran out: the next attempt.
+
+    Under our own token it is the attempt that an earlier try took without hearing of it.
+    """
     if not job.status.is_active:
         return ClaimRefusal.ENDED
+    if holds(job, token) and not lease_ran_out(job, now):
+        return replace(job, lease_until=lease_until)
     taken_over = lease_ran_out(job, now)
     if job.status is JobStatus.PROCESSING and not taken_over:
         return ClaimRefusal.LEASED

@@ -29,22 +29,26 @@ class MemoryLeases:
         self._state = state
 
     async def claim(
-        self, job_id: JobId, *, owner: str, lease_seconds: float
+        self, job_id: JobId, *, owner: str, lease_seconds: float, token: bytes | None = None
     ) -> Claimed | ClaimRefusal:
         await trio.lowlevel.checkpoint()
         entry = self._state.jobs.get(job_id)
         if entry is None:
             return ClaimRefusal.UNKNOWN
         now = self._state.now()
-        token = secrets.token_bytes(16)
+        lease_token = token or secrets.token_bytes(16)
         job = transitions.claimed(
-            entry.job, owner=owner, token=token, now=now, lease_until=after(now, lease_seconds)
+            entry.job,
+            owner=owner,
+            token=lease_token,
+            now=now,
+            lease_until=after(now, lease_seconds),
         )
         if isinstance(job, ClaimRefusal):
             return job
         entry.job = job
         return Claimed(
-            job=deepcopy(job), lease=Lease(job_id=job_id, token=token, attempt=job.attempt)
+            job=deepcopy(job), lease=Lease(job_id=job_id, token=lease_token, attempt=job.attempt)
         )
 
     async def renew(self, lease: Lease, *, lease_seconds: float) -> bool:

@@ -47,9 +47,9 @@ class MongoJobLeases:
         self._server = server
 
     async def claim(
-        self, job_id: JobId, *, owner: str, lease_seconds: float
+        self, job_id: JobId, *, owner: str, lease_seconds: float, token: bytes | None = None
     ) -> Claimed | ClaimRefusal:
-        token = secrets.token_bytes(16)
+        lease_token = token or secrets.token_bytes(16)
 
         async def claim(turn: Turn) -> Claimed | ClaimRefusal:
             for _ in range(TRIES):
@@ -60,20 +60,20 @@ class MongoJobLeases:
                 claimed = job_transitions.claimed(
                     job,
                     owner=owner,
-                    token=token,
+                    token=lease_token,
                     now=now,
                     lease_until=now + timedelta(seconds=lease_seconds),
                 )
                 if isinstance(claimed, ClaimRefusal):
                     return claimed
                 if await write_change(turn, job, claimed, condition=unchanged(job)):
-                    return _claimed(claimed, token)
+                    return _claimed(claimed, lease_token)
             raise PortUnavailable(_CHANGES_TOO_OFTEN)
 
         async def settle(turn: Turn) -> Claimed | None:
             job = await find_job(turn.majority_jobs, job_id)
-            ours = job is not None and job_transitions.holds(job, token)
-            return _claimed(job, token) if job is not None and ours else None
+            ours = job is not None and job_transitions.holds(job, lease_token)
+            return _claimed(job, lease_token) if job is not None and ours else None
 
         return await self._server.run(claim, settle=settle)
 

@@ -28,9 +28,9 @@ class SqliteLeases:
         self._database = database
 
     async def claim(
-        self, job_id: JobId, *, owner: str, lease_seconds: float
+        self, job_id: JobId, *, owner: str, lease_seconds: float, token: bytes | None = None
     ) -> Claimed | ClaimRefusal:
-        token = secrets.token_bytes(16)
+        lease_token = token or secrets.token_bytes(16)
 
         def claim(session: Session) -> Claimed | ClaimRefusal:
             job = find_job(session, job_id)
@@ -39,14 +39,14 @@ class SqliteLeases:
             claimed = transitions.claimed(
                 job,
                 owner=owner,
-                token=token,
+                token=lease_token,
                 now=from_ms(session.now_ms),
                 lease_until=from_ms(later_ms(session.now_ms, lease_seconds)),
             )
             if isinstance(claimed, ClaimRefusal):
                 return claimed
             save_state(session, claimed)
-            lease = Lease(job_id=job_id, token=token, attempt=claimed.attempt)
+            lease = Lease(job_id=job_id, token=lease_token, attempt=claimed.attempt)
             return Claimed(job=claimed, lease=lease)
 
         return await self._database.write(claim)

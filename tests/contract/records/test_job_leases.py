@@ -61,6 +61,31 @@ async def test_each_claim_has_a_token_of_its_own(store: RecordStore) -> None:
     assert len({claim.lease.token for claim in claims}) == 3
 
 
+async def test_a_claim_asked_again_under_its_token_finds_what_it_took_before(
+    store: RecordStore,
+) -> None:
+    job, token = await inserted(store), bytes(range(16))
+    first = await store.leases.claim(job.id, owner="w", lease_seconds=5, token=token)
+    again = await store.leases.claim(job.id, owner="w", lease_seconds=LEASE_SECONDS, token=token)
+    assert isinstance(first, Claimed)
+    assert isinstance(again, Claimed)
+    assert first.lease == again.lease == Lease(job_id=job.id, token=token, attempt=1)
+    assert first.job.lease_until is not None
+    assert again.job.lease_until is not None
+    # A whole lease from now: the caller counts it from this try.
+    assert again.job.lease_until - first.job.lease_until >= timedelta(seconds=LEASE_SECONDS - 5)
+    assert again.job == replace(first.job, lease_until=again.job.lease_until)
+    assert await read(store, job) == again.job
+
+
+async def test_a_claim_under_a_token_whose_lease_ran_out_is_a_takeover(store: RecordStore) -> None:
+    job, token = await inserted(store), bytes(range(16))
+    await store.leases.claim(job.id, owner="w", lease_seconds=ALREADY_OVER, token=token)
+    again = await store.leases.claim(job.id, owner="w", lease_seconds=LEASE_SECONDS, token=token)
+    assert isinstance(again, Claimed)
+    assert (again.job.attempt, again.job.takeovers, again.lease.token) == (2, 1, token)
+
+
 async def test_unknown_job_cannot_be_claimed(store: RecordStore) -> None:
     answer = await store.leases.claim(new_job_id(), owner="w", lease_seconds=LEASE_SECONDS)
     assert answer is ClaimRefusal.UNKNOWN

@@ -7,12 +7,14 @@ import trio
 import trio.testing
 
 from fetcher.actors.messages import RelayHint
-from fetcher.domain.errors import RecordCorrupt
-from fetcher.domain.ids import new_job_id
+from fetcher.domain.errors import PortUnavailable, RecordCorrupt
+from fetcher.domain.ids import JobId, new_job_id
 from fetcher.domain.jobs import (
     Claimed,
+    ClaimRefusal,
     JobStatus,
 )
+from fetcher.ports import JobLeases
 from tests.unit.actors.bench import (
     Bench,
     FakeConsumer,
@@ -22,6 +24,28 @@ from tests.unit.actors.bench import (
     an_outcome,
 )
 from tests.unit.actors.worker import StoreAway, Worker, a_delivery_of
+
+
+class FirstClaimUnanswered:
+    """The first claim takes effect, and nobody hears of it."""
+
+    def __init__(self, leases: JobLeases) -> None:
+        self._leases = leases
+        self._asked = 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._leases, name)
+
+    async def claim(
+        self, job_id: JobId, *, owner: str, lease_seconds: float, token: bytes | None = None
+    ) -> Claimed | ClaimRefusal:
+        answer = await self._leases.claim(
+            job_id, owner=owner, lease_seconds=lease_seconds, token=token
+        )
+        self._asked += 1
+        if self._asked == 1:
+            raise PortUnavailable("no answer")
+        return answer
 
 
 async def test_a_pending_job_is_run_recorded_and_then_acknowledged(
@@ -75,6 +99,21 @@ async def test_a_job_under_a_live_lease_is_acknowledged_without_a_run(
         await trio.sleep(5)
         assert delivery.settled == ["ack"]
         assert job_run.started == []
+
+
+async def test_a_claim_whose_answer_is_lost_is_found_by_its_next_try(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    job_run, consumer = FakeJobRun(), FakeConsumer()
+    [job] = await bench.insert(a_job())
+    bench.records = replace(bench.records, leases=FirstClaimUnanswered(bench.records.leases))  # type: ignore[arg-type] # the rest passes through
+    delivery = a_delivery_of(job)
+    consumer.put(delivery)
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(5)
+        assert delivery.settled == ["ack"]
+        assert await bench.status_of(job) is JobStatus.COMPLETED
+        assert job_run.started == [(job.id, 1)]
 
 
 async def test_a_completion_that_loses_against_a_cancel_ends_as_cancelled(
