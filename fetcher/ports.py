@@ -480,7 +480,12 @@ class SourceEngines(Protocol):
 
 
 class Authorizer(Protocol):
-    """Judges who may do what. It keeps no token and remembers no verdict."""
+    """Judges who may do what. It keeps no token and remembers no verdict.
+
+    ``relays``: whether a verdict may be a refusal in somebody else's words.
+    """
+
+    relays: bool
 
     async def judge(
         self, token: str | None, permission: Permission, *, trace: Mapping[str, str]

@@ -44,7 +44,10 @@ def create_app(services: ApiServices) -> QuartTrio:
     authorizer = services.authorizer
     document = dumps(
         openapi_document(
-            described, services.settings.document, asks_for_token=authorizer is not None
+            described,
+            services.settings.document,
+            asks_for_token=authorizer is not None,
+            relays=authorizer is not None and authorizer.relays,
         )
     ).encode()
     return assembled(

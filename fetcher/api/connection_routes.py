@@ -3,7 +3,7 @@
 What opens their databases is in :mod:`fetcher.api.source_routes`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ import structlog
 from quart import Response, request
 
 from fetcher.api.asgi import request_id_of
-from fetcher.api.list_parameters import ListRules, connection_query
+from fetcher.api.list_parameters import MAX_PAGE, MAX_VALUE_BYTES, ListRules, connection_query
 from fetcher.api.models.connections import (
     ConnectionAnswer,
     ConnectionListAnswer,
@@ -21,8 +21,9 @@ from fetcher.api.models.connections import (
 )
 from fetcher.api.path_ids import connection_id
 from fetcher.api.payloads import read_payload
-from fetcher.api.product_header import HEADER, optional_product, required_product
-from fetcher.api.routing import Parameter, Route, Success, answer, no_content
+from fetcher.api.product_header import optional_product, product_parameter, required_product
+from fetcher.api.refusals import BODY, ID, PAGE
+from fetcher.api.routing import Parameter, Route, Success, answer, no_content, query_parameter
 from fetcher.api.services import ApiServices
 from fetcher.commands.assign_connection import AssignConnection
 from fetcher.commands.connection_refusals import refuse_invalid
@@ -160,8 +161,9 @@ def _judged(then: Callable[[R], T]) -> Callable[[R], T]:
 
 def connection_routes(services: ApiServices) -> list[Route]:
     routes = ConnectionRoutes(services)
-    product = Parameter(name=HEADER, place="header", description="The product that owns it")
+    product = product_parameter("The product that owns it")
     owner = replace(product, required=True)
+    of_page = _page_parameters(services.settings.max_page_limit)
     return [
         Route(
             method="POST",
@@ -174,6 +176,7 @@ def connection_routes(services: ApiServices) -> list[Route]:
             handler=routes.create,
             request=CreateConnectionRequest,
             parameters=[owner],
+            refusals=[*BODY, "FET-0402", "FET-0403", "FET-0414", "FET-1002"],
             successes={
                 201: Success(description="Registered", model=ConnectionAnswer, headers=["Location"])
             },
@@ -187,7 +190,8 @@ def connection_routes(services: ApiServices) -> list[Route]:
             resource="connections",
             action="get",
             handler=routes.list,
-            parameters=[product, *_PAGE_PARAMETERS, *_FILTER_PARAMETERS],
+            parameters=[product, *of_page, *_FILTER_PARAMETERS],
+            refusals=[*PAGE, "FET-0403"],
             successes={200: Success(description="One page", model=ConnectionListAnswer)},
         ),
         Route(
@@ -199,7 +203,8 @@ def connection_routes(services: ApiServices) -> list[Route]:
             resource="connections",
             action="get",
             handler=routes.list_unassigned,
-            parameters=_PAGE_PARAMETERS,
+            parameters=of_page,
+            refusals=[*PAGE],
             successes={200: Success(description="One page", model=ConnectionListAnswer)},
         ),
         Route(
@@ -211,6 +216,7 @@ def connection_routes(services: ApiServices) -> list[Route]:
             resource="connections",
             action="get",
             handler=routes.get,
+            refusals=[*ID],
             successes={200: Success(description="The connection", model=ConnectionAnswer)},
         ),
         Route(
@@ -223,6 +229,7 @@ def connection_routes(services: ApiServices) -> list[Route]:
             action="patch",
             handler=routes.patch,
             request=PatchConnectionRequest,
+            refusals=[*ID, *BODY, "FET-0402", "FET-0414", "FET-0004", "FET-1002", "FET-1021"],
             successes={200: Success(description="Changed", model=ConnectionAnswer)},
         ),
         Route(
@@ -234,6 +241,7 @@ def connection_routes(services: ApiServices) -> list[Route]:
             resource="connections",
             action="delete",
             handler=routes.delete,
+            refusals=[*ID, "FET-1021"],
             successes={204: Success(description="Deleted", media_type=None)},
         ),
         Route(
@@ -246,29 +254,29 @@ def connection_routes(services: ApiServices) -> list[Route]:
             action="post",
             handler=routes.assign,
             parameters=[owner],
+            refusals=[*ID, "FET-0403", "FET-1015"],
             successes={200: Success(description="Assigned", model=ConnectionAnswer)},
         ),
     ]
 
 
-def _query(name: str, description: str, **schema: object) -> Parameter:
-    return Parameter(
-        name=name,
-        place="query",
-        description=description,
-        schema=schema or {"type": "string"},
+def _page_parameters(max_limit: int) -> Sequence[Parameter]:
+    return (
+        query_parameter(
+            "limit", "Items a page", type="integer", minimum=1, maximum=max_limit, default=10
+        ),
+        query_parameter(
+            "page", "Number of the page", type="integer", minimum=1, maximum=MAX_PAGE, default=1
+        ),
+        query_parameter("sortOrder", "By time of creation", enum=["asc", "desc"], default="desc"),
+        query_parameter("startDate", "Created on this day or later", type="string", format="date"),
+        query_parameter("endDate", "Created before this day", type="string", format="date"),
     )
 
 
-_PAGE_PARAMETERS = (
-    _query("limit", "Items a page", type="integer", minimum=1, default=10),
-    _query("page", "Number of the page", type="integer", minimum=1, default=1),
-    _query("sortOrder", "By time of creation", type="string", enum=["asc", "desc"], default="desc"),
-    _query("startDate", "Created on this day or later", type="string", format="date"),
-    _query("endDate", "Created before this day", type="string", format="date"),
-)
+_VALUE = {"type": "string", "maxLength": MAX_VALUE_BYTES}
 _FILTER_PARAMETERS = (
-    _query("type", "Type of database, in any case"),
-    _query("host", "Exact host"),
-    _query("databaseName", "Exact name of the database"),
+    query_parameter("type", "Type of database, in any case", **_VALUE),
+    query_parameter("host", "Exact host", **_VALUE),
+    query_parameter("databaseName", "Exact name of the database", **_VALUE),
 )

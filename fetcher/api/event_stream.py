@@ -13,7 +13,7 @@ import trio
 from quart import Response
 
 from fetcher.api.models.job_answers import EndedJobEvent
-from fetcher.api.problems import framework_problem
+from fetcher.api.problems import TOO_MANY_STREAMS, framework_problem
 from fetcher.api.routing import json_response
 from fetcher.domain.errors import FetcherError, PortUnavailable
 from fetcher.domain.ids import JobId
@@ -27,9 +27,8 @@ COMMENT_SECONDS = 15.0
 CONTENT_TYPE = "text/event-stream"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_ID = re.compile(
-    r"([0-9]{1,14})-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})", re.ASCII
-)
+EVENT_ID = r"([0-9]{1,14})-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})"
+_ID = re.compile(EVENT_ID, re.ASCII)
 
 
 def event_id(job: Job) -> str:
@@ -68,7 +67,7 @@ class EventStreams:
         """A response without end, or ``FET-0403``, or 503 while there are too many."""
         start = parse_event_id(last_event_id) if last_event_id else None
         if self._open >= self._at_most:
-            problem = framework_problem(503, "Too many event streams")
+            problem = framework_problem(503, "Too many event streams", error_code=TOO_MANY_STREAMS)
             return json_response(problem.body, problem.status, headers=problem.headers)
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         if head_only:

@@ -2,6 +2,7 @@
 
 import base64
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -10,6 +11,7 @@ from werkzeug.datastructures import MultiDict
 
 from fetcher.api.list_parameters import (
     DEFAULT_LIMIT,
+    MAX_VALUE_BYTES,
     ListRules,
     calendar_date,
     check_other_names,
@@ -19,26 +21,12 @@ from fetcher.api.list_parameters import (
     page_limit,
     refuse_reversed_window,
 )
-from fetcher.api.routing import Parameter
+from fetcher.api.routing import Parameter, query_parameter
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import JobCursor, JobQuery, JobStatus
 
 DAY = timedelta(days=1)
-
-LIST_PARAMETERS = tuple(
-    Parameter(name=name, place="query", description=description, schema=schema)
-    for name, description, schema in (
-        ("status", "One or several, with commas between them", {"type": "string"}),
-        ("source", "The product that asked (`metadata.source`), in any case", {"type": "string"}),
-        ("connection", "Only jobs that read from this config name", {"type": "string"}),
-        ("startDate", "Created then or later: a date or an RFC 3339 time", {"type": "string"}),
-        ("endDate", "Created before then: a date or an RFC 3339 time", {"type": "string"}),
-        ("sortOrder", "By time of creation", {"enum": ["asc", "desc"], "default": "desc"}),
-        ("limit", "Jobs a page", {"type": "integer", "minimum": 1, "default": DEFAULT_LIMIT}),
-        ("cursor", "`nextCursor` of the page before", {"type": "string"}),
-    )
-)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC)
@@ -57,6 +45,38 @@ class JobListRequest:
     query: JobQuery
     names_two_products: bool
     """Header and ``source`` differ: there is nothing to be found."""
+
+
+def list_parameters(max_limit: int) -> Sequence[Parameter]:
+    """What the API document says of them."""
+    status = f"(?:{'|'.join(JobStatus)})"
+    time = {"type": "string", "anyOf": [{"format": "date"}, {"format": "date-time"}]}
+    name = {"type": "string", "maxLength": MAX_VALUE_BYTES}
+    return tuple(
+        query_parameter(name, description, **schema)
+        for name, description, schema in (
+            (
+                "status",
+                "One or several, with commas between them",
+                {"type": "string", "pattern": f"^{status}(?:,{status})*$"},
+            ),
+            ("source", "The product that asked (`metadata.source`), in any case", name),
+            ("connection", "Only jobs that read from this config name", name),
+            ("startDate", "Created then or later: a date or an RFC 3339 time", time),
+            ("endDate", "Created before then: a date or an RFC 3339 time", time),
+            ("sortOrder", "By time of creation", {"enum": ["asc", "desc"], "default": "desc"}),
+            (
+                "limit",
+                "Jobs a page",
+                {"type": "integer", "minimum": 1, "maximum": max_limit, "default": DEFAULT_LIMIT},
+            ),
+            (
+                "cursor",
+                "`nextCursor` of the page before",
+                {"type": "string", "pattern": "^A[A-Za-f][A-Za-z0-9_-]{30}$"},
+            ),
+        )
+    )
 
 
 def job_list_request(

@@ -5,9 +5,9 @@ from quart import Response, request
 
 from fetcher.api.asgi import request_id_of
 from fetcher.api.connection_routes import request_tenant
-from fetcher.api.event_stream import EventStreams
+from fetcher.api.event_stream import EVENT_ID, EventStreams
 from fetcher.api.idempotency_header import IDEMPOTENCY_KEY, sent_idempotency_key
-from fetcher.api.job_list_parameters import LIST_PARAMETERS, cursor_text, job_list_request
+from fetcher.api.job_list_parameters import cursor_text, job_list_request, list_parameters
 from fetcher.api.list_parameters import ListRules
 from fetcher.api.models.job_answers import (
     CancelJobAnswer,
@@ -19,7 +19,9 @@ from fetcher.api.models.job_answers import (
 from fetcher.api.models.jobs import CreateJobRequest
 from fetcher.api.path_ids import job_id
 from fetcher.api.payloads import read_payload
-from fetcher.api.product_header import HEADER, optional_product
+from fetcher.api.problems import TOO_MANY_STREAMS
+from fetcher.api.product_header import optional_product, product_parameter
+from fetcher.api.refusals import BODY, ID, NEW_JOB, PAGE
 from fetcher.api.routing import Parameter, Route, Success, answer
 from fetcher.api.services import ApiServices
 from fetcher.commands.cancel_job import CancelJob
@@ -163,9 +165,10 @@ def job_routes(services: ApiServices) -> list[Route]:
                     name=IDEMPOTENCY_KEY,
                     place="header",
                     description="The same key and request answer with the same job for 24 hours",
-                    schema={"type": "string", "minLength": 1, "maxLength": 255},
+                    schema={"type": "string", "pattern": "^[!-~]{1,255}$"},
                 )
             ],
+            refusals=[*BODY, *NEW_JOB, "FET-0402", "FET-0403", "FET-1025"],
             successes={
                 202: Success(
                     description="Stored, will be run", model=CreateJobAnswer, headers=["Location"]
@@ -187,9 +190,10 @@ def job_routes(services: ApiServices) -> list[Route]:
             action="get",
             handler=routes.list,
             parameters=[
-                Parameter(name=HEADER, place="header", description="Only jobs of this product"),
-                *LIST_PARAMETERS,
+                product_parameter("Only jobs of this product"),
+                *list_parameters(services.settings.max_page_limit),
             ],
+            refusals=[*PAGE, "FET-0403"],
             successes={200: Success(description="One page", model=JobListAnswer)},
         ),
         Route(
@@ -201,6 +205,7 @@ def job_routes(services: ApiServices) -> list[Route]:
             resource="fetcher",
             action="post",
             handler=routes.cancel,
+            refusals=[*ID, "FET-1022"],
             successes={
                 200: Success(description="It is cancelled", model=CancelJobAnswer),
                 202: Success(description="Its worker was asked to stop", model=CancelJobAnswer),
@@ -215,6 +220,7 @@ def job_routes(services: ApiServices) -> list[Route]:
             resource="fetcher",
             action="post",
             handler=routes.rerun,
+            refusals=[*ID, *NEW_JOB, "FET-1023"],
             successes={
                 202: Success(description="A new job", model=CreateJobAnswer, headers=["Location"]),
                 200: Success(
@@ -234,13 +240,15 @@ def job_routes(services: ApiServices) -> list[Route]:
             action="get",
             handler=routes.events,
             parameters=[
-                Parameter(name=HEADER, place="header", description="Only jobs of this product"),
+                product_parameter("Only jobs of this product"),
                 Parameter(
                     name="Last-Event-ID",
                     place="header",
                     description="Go on after this event; without it, from now on",
+                    schema={"type": "string", "pattern": f"^{EVENT_ID}$"},
                 ),
             ],
+            refusals=["FET-0403", TOO_MANY_STREAMS],
             successes={
                 200: Success(description="The stream", media_type="text/event-stream"),
             },
@@ -254,6 +262,7 @@ def job_routes(services: ApiServices) -> list[Route]:
             resource="fetcher",
             action="get",
             handler=routes.get,
+            refusals=[*ID],
             successes={200: Success(description="The job", model=JobAnswer)},
         ),
     ]

@@ -1,42 +1,33 @@
 """The API document, OpenAPI 3.1, made from the routes and their models."""
 
 import re
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from fetcher.api.models.system import ProblemBody
-from fetcher.api.routing import JSON, Route, Success
+from fetcher.api.examples import EXAMPLES, ID
+from fetcher.api.models.system import ProblemBody, RelayedBody
+from fetcher.api.openapi_answers import Schema, Schemas, responses_of
+from fetcher.api.routing import JSON, Route
 from fetcher.api.services import DocumentFacts
 
 _REF = "#/components/schemas/{model}"
 _PATH_PARAMETER = re.compile(r"\{([a-z]+)\}")
 
-ERROR_DESCRIPTION = "What went wrong; programs decide by `errorCode`"
-
-
 SECURITY_SCHEME = "bearer"
-REFUSALS: Mapping[int, str] = MappingProxyType(
-    {
-        401: "No token, or none that is accepted",
-        403: "The token does not allow this operation",
-        503: "Nobody could be asked about the token, or a part of the service is away",
-    }
-)
 
 
 def openapi_document(
-    routes: Sequence[Route], facts: DocumentFacts, *, asks_for_token: bool
+    routes: Sequence[Route], facts: DocumentFacts, *, asks_for_token: bool, relays: bool = False
 ) -> dict[str, object]:
     """Every route, its parameters, bodies and answers. Without ``asks_for_token`` a token may be
-    sent, and is not looked at."""
+    sent, and is not looked at; ``relays``: refusals may be in the authorization service's words."""
     references, definitions = _schemas(routes)
     paths: dict[str, dict[str, object]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(
-            route, references, asks_for_token=asks_for_token
+            route, references, asks_for_token=asks_for_token, relays=relays
         )
     return {
         "openapi": "3.1.0",
@@ -49,11 +40,8 @@ def openapi_document(
     }
 
 
-Schema = Mapping[str, object]
-
-
 def _schemas(routes: Sequence[Route]) -> tuple[dict[type[BaseModel], Schema], Schema]:
-    models: set[type[BaseModel]] = {ProblemBody}
+    models: set[type[BaseModel]] = {ProblemBody, RelayedBody}
     for route in routes:
         models.update(s.model for s in route.successes.values() if s.model is not None)
         if route.request is not None:
@@ -82,20 +70,13 @@ _SECURITY_SCHEMES = {
 
 
 def _operation(
-    route: Route, schemas: Mapping[type[BaseModel], Schema], *, asks_for_token: bool
+    route: Route, schemas: Schemas, *, asks_for_token: bool, relays: bool
 ) -> dict[str, object]:
     operation: dict[str, object] = {
         "operationId": route.name,
         "summary": route.summary,
         "tags": [route.tag],
-        "responses": {
-            **{str(status): _success(s, schemas) for status, s in route.successes.items()},
-            **(_refusals(schemas) if asks_for_token and route.permission else {}),
-            "default": {
-                "description": ERROR_DESCRIPTION,
-                "content": {JSON: {"schema": schemas[ProblemBody]}},
-            },
-        },
+        "responses": responses_of(route, schemas, asks_for_token=asks_for_token, relays=relays),
     }
     if route.permission is not None:
         operation["security"] = [{SECURITY_SCHEME: []}, *([] if asks_for_token else [{}])]
@@ -105,30 +86,11 @@ def _operation(
     if route.request is not None:
         operation["requestBody"] = {
             "required": True,
-            "content": {JSON: {"schema": schemas[route.request]}},
+            "content": {
+                JSON: {"schema": schemas[route.request], "example": EXAMPLES[route.request]}
+            },
         }
     return operation
-
-
-def _refusals(schemas: Mapping[type[BaseModel], Schema]) -> dict[str, object]:
-    """Plain text, or JSON for those who ask for it by name."""
-    content = {JSON: {"schema": schemas[ProblemBody]}, "text/plain": {"schema": {"type": "string"}}}
-    return {
-        str(status): {"description": description, "content": content}
-        for status, description in REFUSALS.items()
-    }
-
-
-def _success(success: Success, schemas: Mapping[type[BaseModel], Schema]) -> dict[str, object]:
-    schema: Schema = schemas[success.model] if success.model is not None else {}
-    if success.media_type != JSON:
-        schema = {"type": "string"}
-    described: dict[str, object] = {"description": success.description}
-    if success.media_type is not None:
-        described["content"] = {success.media_type: {"schema": schema}}
-    if success.headers:
-        described["headers"] = {name: {"schema": {"type": "string"}} for name in success.headers}
-    return described
 
 
 def _parameters(route: Route) -> list[dict[str, object]]:
@@ -137,8 +99,9 @@ def _parameters(route: Route) -> list[dict[str, object]]:
             "name": name,
             "in": "path",
             "required": True,
-            "description": "A UUID",
+            "description": "A UUID; also in braces, after `urn:uuid:`, or without dashes",
             "schema": {"type": "string", "format": "uuid"},
+            "example": ID,
         }
         for name in _PATH_PARAMETER.findall(route.path)
     ]
@@ -150,5 +113,6 @@ def _parameters(route: Route) -> list[dict[str, object]]:
             "description": parameter.description,
             "schema": dict(parameter.schema),
         }
+        | ({} if parameter.example is None else {"example": parameter.example})
         for parameter in route.parameters
     ]

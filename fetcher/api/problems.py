@@ -7,6 +7,7 @@ is text; where ``code`` is the Wire's number it is the only text a program can d
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Final
 
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
@@ -155,6 +156,8 @@ WIRE_CATEGORIES: Mapping[str, tuple[Mapping[ErrorCategory, _Category], _Category
 """Operations whose failures at the data source have statuses of their own (spec 6.5, 8.7, 8.8):
 by category, and for all others."""
 
+TOO_MANY_STREAMS: Final = "too_many_streams"
+
 FRAMEWORK_CODES: Mapping[int, str] = MappingProxyType(
     {
         404: "route_not_found",
@@ -162,7 +165,7 @@ FRAMEWORK_CODES: Mapping[int, str] = MappingProxyType(
         408: "request_timeout",
         413: "request_too_large",
         431: "header_too_large",
-        503: "too_many_streams",
+        503: "overloaded",
     }
 )
 
@@ -198,7 +201,7 @@ def internal_problem() -> Problem:
     return _coded("FET-0002", "Internal Server Error", "an internal error occurred")
 
 
-def framework_problem(status: int, message: str) -> Problem:
+def framework_problem(status: int, message: str, *, error_code: str | None = None) -> Problem:
     """Body E of spec 6.1, for what is refused before any operation has the request."""
     return Problem(
         status=status,
@@ -206,7 +209,7 @@ def framework_problem(status: int, message: str) -> Problem:
             "code": status,
             "title": "request_failed",
             "message": message,
-            "errorCode": FRAMEWORK_CODES.get(status, f"http_{status}"),
+            "errorCode": error_code or FRAMEWORK_CODES.get(status, f"http_{status}"),
         },
         headers=_retry_after(status, None),
     )

@@ -4,11 +4,23 @@ import re
 
 from quart import Request
 
+from fetcher.api.routing import Parameter
 from fetcher.domain.errors import FetcherError
 
 HEADER = "X-Product-Name"
 MAX_CHARACTERS = 100
 _NAME = re.compile(r"[a-z0-9_-]+", re.ASCII)
+
+
+def product_parameter(description: str) -> Parameter:
+    """As the API document has it; blanks around the name, and upper case, are taken too."""
+    return Parameter(
+        name=HEADER,
+        place="header",
+        description=description,
+        schema={"type": "string", "pattern": f"^[A-Za-z0-9_-]{{1,{MAX_CHARACTERS}}}$"},
+        example="acme-reports",
+    )
 
 
 def required_product(request: Request) -> str:

@@ -6,6 +6,8 @@ from quart import Response, request
 from fetcher.api.list_parameters import invalid_parameter, last_values
 from fetcher.api.models.results import PreviewAnswer, preview_json
 from fetcher.api.path_ids import job_id
+from fetcher.api.problems import TOO_MANY_STREAMS
+from fetcher.api.refusals import ID
 from fetcher.api.result_stream import CONTENT_TYPE, HMAC, KEY_VERSION, SIZE, ResultStreams
 from fetcher.api.routing import JSON, Parameter, Route, Success, no_content
 from fetcher.api.services import ApiServices
@@ -87,6 +89,7 @@ def result_routes(services: ApiServices) -> list[Route]:
             resource="fetcher",
             action="get",
             handler=routes.get,
+            refusals=[*ID, "FET-0005", "FET-1024", TOO_MANY_STREAMS],
             successes={
                 200: Success(
                     description="The sealed bytes: base64 of nonce, ciphertext and tag",
@@ -122,6 +125,7 @@ def result_routes(services: ApiServices) -> list[Route]:
                     },
                 )
             ],
+            refusals=[*ID, "FET-0005", "FET-0007", "FET-0405", "FET-1024", "FET-1026", "FET-1027"],
             successes={200: Success(description="The first rows", model=PreviewAnswer)},
         ),
         Route(
@@ -133,6 +137,7 @@ def result_routes(services: ApiServices) -> list[Route]:
             resource="fetcher",
             action="delete",
             handler=routes.delete,
+            refusals=[*ID, "FET-1021", "FET-1024"],
             successes={204: Success(description="Deleted", media_type=None)},
         ),
     ]

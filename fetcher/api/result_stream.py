@@ -8,7 +8,7 @@ import trio
 from quart import Response
 from werkzeug.datastructures import Headers
 
-from fetcher.api.problems import framework_problem
+from fetcher.api.problems import TOO_MANY_STREAMS, framework_problem
 from fetcher.api.routing import json_response
 from fetcher.domain.errors import PortUnavailable
 from fetcher.queries.stored_result import StoredResult
@@ -31,7 +31,7 @@ class ResultStreams:
     def open(self, stored: StoredResult, *, head_only: bool) -> Response:
         """The sealed bytes as the store has them, or 503 while there are too many streams."""
         if self._open >= self._at_most:
-            problem = framework_problem(503, "Too many result streams")
+            problem = framework_problem(503, "Too many result streams", error_code=TOO_MANY_STREAMS)
             return json_response(problem.body, problem.status, headers=problem.headers)
         # Bytes would make the framework set a Content-Length of its own.
         body: AsyncIterator[bytes] | list[bytes] = [] if head_only else _ResultStream(stored, self)

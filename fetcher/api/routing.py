@@ -34,6 +34,11 @@ class Parameter:
     description: str
     required: bool = False
     schema: Mapping[str, object] = field(default_factory=lambda: {"type": "string"})
+    example: object = None
+
+
+def query_parameter(name: str, description: str, **schema: object) -> Parameter:
+    return Parameter(name=name, place="query", description=description, schema=schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +58,8 @@ class Route:
 
     ``resource`` and ``action`` are what a caller must be allowed (spec rest-api 1.1); a system
     route has neither. Raise ValueError for a route below :data:`PRODUCT_ROOT` without them.
-    ``in_document``: whether the API document describes it.
+    ``refusals`` are the ``errorCode``s that are its own, beside those that any operation may answer
+    with. ``in_document``: whether the API document describes it.
     """
 
     method: str
@@ -67,6 +73,7 @@ class Route:
     action: str = ""
     request: type[Part] | None = None
     parameters: Sequence[Parameter] = ()
+    refusals: Sequence[str] = ()
     in_document: bool = True
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from fetcher.api.models.schema_validation import (
 )
 from fetcher.api.path_ids import connection_id
 from fetcher.api.payloads import read_payload
+from fetcher.api.refusals import BODY, ID, OPENED_SOURCE, SOURCE_FAILED
 from fetcher.api.routing import Route, Success, answer
 from fetcher.api.services import ApiServices
 from fetcher.commands.connection_test import ConnectionTest
@@ -69,6 +70,7 @@ def source_routes(services: ApiServices) -> list[Route]:
             action="post",
             handler=routes.validate,
             request=ValidateSchemaRequest,
+            refusals=[*BODY, *OPENED_SOURCE, "FET-0401", "FET-0402", "FET-1061", "FET-1062"],
             successes={
                 200: Success(description="Everything is there", model=SchemaValidAnswer),
                 422: Success(description="What is not there", model=SchemaMismatchAnswer),
@@ -83,6 +85,7 @@ def source_routes(services: ApiServices) -> list[Route]:
             resource="connections",
             action="post",
             handler=routes.test,
+            refusals=[*ID, *OPENED_SOURCE, *SOURCE_FAILED, "rate_limit_exceeded"],
             successes={200: Success(description="Reached", model=ConnectionTestAnswer)},
         ),
         Route(
@@ -94,6 +97,7 @@ def source_routes(services: ApiServices) -> list[Route]:
             resource="connections",
             action="get",
             handler=routes.schema,
+            refusals=[*ID, *OPENED_SOURCE, *SOURCE_FAILED, "rate_limit_exceeded"],
             successes={200: Success(description="The schema", model=ConnectionSchemaAnswer)},
         ),
     ]

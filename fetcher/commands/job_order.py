@@ -168,7 +168,7 @@ def _lowered(ceilings: Limits, options: JobOptions) -> Limits:
     )
 
 
-_CHOICES = {
+CHOICES = {
     "values": ("compatible", "natural"),
     "bigint": ("number", "string"),
     "decimals": ("string", "number"),
@@ -181,7 +181,7 @@ def _check_options(options: JobOptions | None, *, ceilings: Limits, enabled: boo
     root = "dataRequest.options"
     if not enabled:
         _refuse(f"{root} is switched off here")
-    for name, allowed in _CHOICES.items():
+    for name, allowed in CHOICES.items():
         if getattr(options, name) not in allowed:
             _refuse(f"{root}.{name} must be one of {', '.join(allowed)}")
     for name, value in options.limits.items():

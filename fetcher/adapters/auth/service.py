@@ -28,6 +28,8 @@ _UNAUTHORIZED: Final = Refused(Refusal.UNAUTHORIZED)
 class AuthService:
     """Authorizer that asks the service every time; open it with :func:`open_auth_service`."""
 
+    relays = True
+
     def __init__(
         self, http: HttpClient, address: str, *, keys: KeySet | None, deadline_seconds: float
     ) -> None:

@@ -14,6 +14,7 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from fetcher.api.models.request_schemas import create_connection_schema, patch_connection_schema
 from fetcher.api.payloads import Part
 from fetcher.commands.connection_input import ConnectionChange, NewConnection, TlsInput
 from fetcher.commands.connection_test import Reached
@@ -103,6 +104,8 @@ class ConnectionRequest(Part):
 
 
 class CreateConnectionRequest(ConnectionRequest):
+    model_config = ConfigDict(json_schema_extra=create_connection_schema)
+
     def to_command(self) -> NewConnection:
         return NewConnection(
             config_name=self.config_name or "",
@@ -120,6 +123,8 @@ class CreateConnectionRequest(ConnectionRequest):
 
 class PatchConnectionRequest(ConnectionRequest):
     """What is left out, or null, stays as it is; but ``"ssl": null`` takes TLS settings away."""
+
+    model_config = ConfigDict(json_schema_extra=patch_connection_schema)
 
     _removes_tls: bool = PrivateAttr(False)
 

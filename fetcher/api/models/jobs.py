@@ -5,11 +5,18 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, cast
 
-from pydantic import BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from fetcher.api.models.connections import AnyJson, renamed
+from fetcher.api.models.request_schemas import (
+    JOB_METADATA,
+    MAPPED_FIELDS,
+    condition_schema,
+    create_job_schema,
+    filters_schema,
+)
 from fetcher.api.payloads import Part, StrictPart
-from fetcher.commands.job_order import JobOrder
+from fetcher.commands.job_order import CHOICES, JobOrder
 from fetcher.domain.jobs import JobOptions, Operator
 from fetcher.domain.json_values import JsonObject, JsonValue
 
@@ -26,13 +33,21 @@ def _seconds(value: object) -> object:
     return float(value) if -_TOO_LARGE < value < _TOO_LARGE else math.inf
 
 
-Seconds = Annotated[float, BeforeValidator(_seconds), WithJsonSchema({"type": "number"})]
+Seconds = Annotated[
+    float, BeforeValidator(_seconds), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
+]
+Count = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 1})]
+"""At least 1, and at most what this service allows: judged with the other rules."""
+
+
+def _one_of(*allowed: str) -> WithJsonSchema:
+    return WithJsonSchema({"enum": [*allowed, None]})
 
 
 class ConditionRequest(StrictPart):
     """The operators of one field; all of them must hold."""
 
-    model_config = ConfigDict(alias_generator=None)
+    model_config = ConfigDict(alias_generator=None, json_schema_extra=condition_schema)
 
     eq: Values = None
     gt: Values = None
@@ -53,18 +68,18 @@ class ConditionRequest(StrictPart):
 
 
 class LimitsRequest(StrictPart):
-    max_datasources: int | None = None
-    max_tables_per_datasource: int | None = None
-    max_fields_per_table: int | None = None
-    max_concurrency: int | None = None
+    max_datasources: Count | None = None
+    max_tables_per_datasource: Count | None = None
+    max_fields_per_table: Count | None = None
+    max_concurrency: Count | None = None
     timeout: Seconds | None = None
-    max_result_bytes: int | None = None
+    max_result_bytes: Count | None = None
 
 
 class OptionsRequest(StrictPart):
-    values: str | None = None
-    bigint: str | None = None
-    decimals: str | None = None
+    values: Annotated[str | None, _one_of(*CHOICES["values"])] = None
+    bigint: Annotated[str | None, _one_of(*CHOICES["bigint"])] = None
+    decimals: Annotated[str | None, _one_of(*CHOICES["decimals"])] = None
     limits: LimitsRequest | None = None
 
     def to_command(self) -> JobOptions:
@@ -79,14 +94,22 @@ class OptionsRequest(StrictPart):
 
 
 class DataRequest(StrictPart):
-    mapped_fields: dict[str, dict[str, list[str] | None] | None] | None = None
-    filters: dict[str, dict[str, dict[str, ConditionRequest | None] | None] | None] | None = None
+    model_config = ConfigDict(json_schema_extra={"required": ["mappedFields"]})
+
+    mapped_fields: Annotated[
+        dict[str, dict[str, list[str] | None] | None] | None, WithJsonSchema(MAPPED_FIELDS)
+    ] = None
+    filters: dict[str, dict[str, dict[str, ConditionRequest | None] | None] | None] | None = Field(
+        None, json_schema_extra=filters_schema
+    )
     options: OptionsRequest | None = None
 
 
 class CreateJobRequest(Part):
+    model_config = ConfigDict(json_schema_extra=create_job_schema)
+
     data_request: DataRequest | None = None
-    metadata: dict[str, AnyJson] | None = None
+    metadata: Annotated[dict[str, AnyJson] | None, WithJsonSchema(JOB_METADATA)] = None
 
     def to_command(self, *, request_id: str) -> JobOrder:
         asked = self.data_request or DataRequest()

@@ -1,16 +1,23 @@
 """Bodies of ``validate-schema`` (spec rest-api 8.9)."""
 
 from collections.abc import Sequence
-from typing import Self
+from typing import Annotated, Self
+
+from pydantic import ConfigDict, WithJsonSchema
 
 from fetcher.api.models.connections import Answer
+from fetcher.api.models.request_schemas import ASKED_FIELDS
 from fetcher.api.payloads import Part
 from fetcher.commands.job_order import AskedFields
 from fetcher.domain.schema_mismatches import SchemaMismatch
 
 
 class ValidateSchemaRequest(Part):
-    mapped_fields: dict[str, dict[str, list[str] | None] | None] | None = None
+    model_config = ConfigDict(json_schema_extra={"required": ["mappedFields"]})
+
+    mapped_fields: Annotated[
+        dict[str, dict[str, list[str] | None] | None] | None, WithJsonSchema(ASKED_FIELDS)
+    ] = None
 
     def to_command(self) -> AskedFields | None:
         if self.mapped_fields is None:

@@ -67,6 +67,21 @@ class ProblemBody(BaseModel):
     error_code: str
     entity_type: str | None = None
     fields: dict[str, str] | None = None
+    source: str | None = None
+    stage: str | None = None
+    reason: str | None = None
+
+
+class RelayedBody(BaseModel):
+    """What the authorization service says of its own accord."""
+
+    model_config = ConfigDict(alias_generator=to_camel)
+
+    code: str
+    error_code: str
+    title: str | None = None
+    message: str | None = None
+    entity_type: str | None = None
 
 
 DRAINING = {

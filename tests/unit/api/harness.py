@@ -40,6 +40,7 @@ from fetcher_engine.memory import (
     MemoryRegistry,
     MemorySource,
 )
+from tests.unit.api.described import check_described
 
 START = datetime(2026, 3, 14, 9, 26, 53, 123456, UTC)
 CONNECTIONS = "/v1/management/connections"
@@ -144,7 +145,7 @@ class Answered:
 
 @dataclass
 class Api:
-    """The application and everything behind it."""
+    """The application and everything behind it; every answer is held against its document."""
 
     records: RecordStore
     app: QuartTrio
@@ -170,6 +171,7 @@ class Api:
             path, method=method, headers=sent, data=data, json=sentinel
         )
         raw = await response.get_data(as_text=False)
+        await check_described(self.app, method, path, response.status_code, response.headers, raw)
         return Answered(response.status_code, response.headers, raw)
 
     async def get(self, path: str, headers: Mapping[str, str] | None = None) -> Answered:

@@ -25,6 +25,8 @@ JSON = {"Accept": "application/json"}
 class Judge:
     """An authorizer that has made up its mind, and remembers what it was asked."""
 
+    relays = True
+
     def __init__(self, verdict: Verdict | Exception) -> None:
         self.verdict = verdict
         self.asked: list[tuple[str | None, str, Mapping[str, str]]] = []

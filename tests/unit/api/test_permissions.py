@@ -88,6 +88,8 @@ def test_product_route_without_a_permission_is_refused(
 class _Asked:
     """Counts who asks, and lets nobody in."""
 
+    relays = False
+
     def __init__(self) -> None:
         self.count = 0
 
