@@ -53,7 +53,13 @@ def _schemas(routes: Sequence[Route]) -> tuple[dict[type[BaseModel], Schema], Sc
         ref_template=_REF,
     )
     references: dict[type[BaseModel], Schema] = {m: by_model[(m, "validation")] for m in models}
-    return references, schemas.get("$defs", {})
+    definitions = schemas.get("$defs", {})
+    for definition in definitions.values():
+        for told in definition.get("properties", {}).values():
+            # To leave out is not to send null, which some schemas do not allow.
+            if told.get("default", ...) is None:
+                del told["default"]
+    return references, definitions
 
 
 def _name(model: type[BaseModel]) -> str:

@@ -1,7 +1,7 @@
 """The answers of an operation, as the API document has them: every status that it may have."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -71,7 +71,7 @@ def responses_of(
 def _success(success: Success, schemas: Schemas) -> dict[str, object]:
     described: dict[str, object] = {
         "description": success.description,
-        "headers": _headers(success.headers),
+        "headers": _headers(success.headers, success.optional_headers),
     }
     if success.media_type is None:
         return described
@@ -85,10 +85,13 @@ def _success(success: Success, schemas: Schemas) -> dict[str, object]:
     return described
 
 
-def _headers(names: Sequence[str]) -> dict[str, object]:
+def _headers(names: Sequence[str], optional: Sequence[str] = ()) -> dict[str, object]:
     return {
-        name: {"required": True, **_HEADERS.get(name, {"schema": {"type": "string"}})}
-        for name in (*names, "X-Request-Id")
+        name: {
+            "required": name not in optional,
+            **_HEADERS.get(name, {"schema": {"type": "string"}}),
+        }
+        for name in (*names, *optional, "X-Request-Id")
     }
 
 
@@ -122,9 +125,9 @@ def _told_in_words(described: Mapping[str, object], relayed: Schema | None) -> d
 
 def _either(success: object, refused: Mapping[str, object]) -> dict[str, object]:
     """Two answers with one status; headers are promised where both have them."""
-    own: Mapping[str, dict[str, object]] = success  # type: ignore[assignment] # as _success made it
-    content, other = dict(own["content"]), dict(refused["content"])  # type: ignore[call-overload] # both have one
-    schemas = [content[JSON]["schema"], other[JSON]["schema"]]
+    own: Mapping[str, Any] = success  # type: ignore[assignment] # as _success made it
+    other: dict[str, Any] = dict(refused["content"])  # type: ignore[call-overload] # as _refused made it
+    schemas = [own["content"][JSON]["schema"], other[JSON]["schema"]]
     return {
         "description": f"{own['description']}; {refused['description']}",
         "headers": _headers([]),

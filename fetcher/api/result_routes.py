@@ -94,7 +94,8 @@ def result_routes(services: ApiServices) -> list[Route]:
                 200: Success(
                     description="The sealed bytes: base64 of nonce, ciphertext and tag",
                     media_type=CONTENT_TYPE,
-                    headers=[HMAC, SIZE, KEY_VERSION],
+                    headers=[SIZE],
+                    optional_headers=[HMAC, KEY_VERSION],
                 ),
                 307: Success(
                     description="With RESULT_REDIRECT: an address of the store, good for 60 s",

@@ -50,6 +50,7 @@ class Success:
     model: type[BaseModel] | None = None
     media_type: str | None = JSON
     headers: Sequence[str] = ()
+    optional_headers: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -99,9 +99,10 @@ class DataRequest(StrictPart):
     mapped_fields: Annotated[
         dict[str, dict[str, list[str] | None] | None] | None, WithJsonSchema(MAPPED_FIELDS)
     ] = None
-    filters: dict[str, dict[str, dict[str, ConditionRequest | None] | None] | None] | None = Field(
-        None, json_schema_extra=filters_schema
-    )
+    filters: Annotated[
+        dict[str, dict[str, dict[str, ConditionRequest | None] | None] | None] | None,
+        Field(json_schema_extra=filters_schema),
+    ] = None
     options: OptionsRequest | None = None
 
 

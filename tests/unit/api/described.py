@@ -1,5 +1,6 @@
 """Every answer of the application under test is one that its own API document has."""
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast
@@ -31,9 +32,12 @@ async def check_described(
         # A body or a head that is too large is refused before the path is looked at.
         assert status in {*UNMATCHED, 204, 308, 408, 413, 431, 503}, status
         return
-    if name not in operations(await document_bytes(app)):
+    if "openapi" not in app.view_functions:
         return
-    assert_answer(await document_bytes(app), name, status, headers, raw, has_body=method != "HEAD")
+    document = await document_bytes(app)
+    if name not in operations(document):
+        return
+    assert_answer(document, name, status, headers, raw, has_body=method != "HEAD")
 
 
 def assert_answer(
@@ -45,14 +49,16 @@ def assert_answer(
     for header, told in responses[key].get("headers", {}).items():
         assert header in headers or not told["required"], f"{name} {status} lacks {header}"
     content = responses[key].get("content", {})
-    if not content or not has_body:
+    if not has_body:
+        return
+    if not content:
         assert not raw
         return
     media_type = headers["Content-Type"].partition(";")[0]
     assert media_type in content, f"{name} {status}: {media_type} is not in the document"
     if media_type == "application/json":
         validator = _validator(document, name, key)
-        faults = [error.message for error in validator.iter_errors(orjson.loads(raw))]
+        faults = [error.message for error in validator.iter_errors(json.loads(raw))]
         assert not faults, f"{name} {status}: {faults}: {raw[:500]!r}"
 
 

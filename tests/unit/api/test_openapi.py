@@ -6,15 +6,21 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped] # it has no stubs
 from openapi_spec_validator import validate as validate_document
 
 from fetcher.adapters.auth.local_token import LocalToken
-from fetcher.api.services import HealthAnswer, ReadinessAnswer
+from fetcher.api.application import manager_routes
+from fetcher.api.openapi import openapi_document
+from fetcher.api.problems import STATUS
+from fetcher.api.refusals import Refusal, by_status
+from fetcher.api.routing import JSON
+from fetcher.api.services import DocumentFacts, HealthAnswer, ReadinessAnswer
 from fetcher.api.swagger_page import ROOT as SWAGGER
 from fetcher.domain.jobs import FailureFacts, JobStatus, ResultFacts
 from fetcher.ports import ProbeResult, ProbeStatus
 from fetcher_engine import SchemaSnapshot, TableSnapshot
-from tests.unit.api.described import assert_answer
+from tests.unit.api.described import assert_answer, document_bytes, operations
 from tests.unit.api.harness import (
     CONNECTIONS,
     JOBS,
@@ -78,8 +84,9 @@ async def test_path_parameters_are_described() -> None:
 
 async def test_request_members_have_the_wire_s_names() -> None:
     schemas = (await document_of(an_api()))["components"]["schemas"]
-    connection = schemas["CreateConnectionRequest"]["properties"]
-    assert {"configName", "databaseName", "schema", "userName", "ssl"} <= set(connection)
+    for connection in schemas["CreateConnectionRequest"]["anyOf"][:5]:
+        names = set(connection["properties"])
+        assert {"configName", "databaseName", "schema", "userName", "ssl"} <= names
     condition = schemas["ConditionRequest"]
     assert {"in", "is_null", "between"} <= set(condition["properties"])
     assert condition["additionalProperties"] is False
@@ -213,8 +220,8 @@ async def test_product_operations_ask_for_a_token_where_one_is_looked_at() -> No
             for operation in methods.values():
                 is_product = path.startswith("/v1/")
                 assert operation.get("security") == (security if is_product else None), path
-                refusals = {"401", "403"} & set(operation["responses"])
-                assert bool(refusals) is (is_product and api is guarded)
+                is_judged = is_product and api is guarded
+                assert ("401" in operation["responses"]) is is_judged
 
 
 async def test_refusals_are_as_described() -> None:
@@ -224,3 +231,71 @@ async def test_refusals_are_as_described() -> None:
     in_json = await api.get(CONNECTIONS, {"Accept": "application/json"})
     assert in_json.status == 401
     assert_described(document, "list_connections", in_json)
+
+
+async def test_every_status_names_its_codes_and_no_operation_hides_behind_a_default() -> None:
+    document = await document_of(an_api())
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            responses = operation["responses"]
+            assert "default" not in responses
+            assert {"408", "413", "431", "500", "503"} <= set(responses)
+            for status, told in responses.items():
+                assert "X-Request-Id" in told["headers"]
+                assert ("Retry-After" in told["headers"]) is (
+                    status == "429"
+                    or (status == "503" and operation["operationId"] not in ("health", "readiness"))
+                )
+    create = operations(await document_bytes(an_api().app))["create_job"]["responses"]
+    assert set(create) == {"200", "202", "400", "408", "409", "413", "429", "431", "500", "503"}
+    schema = create["409"]["content"]["application/json"]["schema"]
+    assert schema["properties"]["errorCode"]["enum"] == ["FET-1025"]
+    assert schema["properties"]["code"]["enum"] == ["FET-1025"]
+    limited = create["429"]["content"]["application/json"]["schema"]["properties"]
+    assert limited == {
+        "code": {"enum": [429]},
+        "errorCode": {"enum": ["too_many_pending_jobs"]},
+    }
+
+
+async def test_every_operation_has_an_example_that_its_own_schema_takes() -> None:
+    document = await document_of(an_api())
+    components = {"components": document["components"]}
+    shown: list[str] = []
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            told = [
+                each["content"] for each in operation["responses"].values() if "content" in each
+            ]
+            if "requestBody" in operation:
+                told.append(operation["requestBody"]["content"])
+            examples = [c["application/json"] for c in told if "example" in c.get(JSON, {})]
+            parameters = [each for each in operation.get("parameters", []) if "example" in each]
+            for each in (*examples, *parameters):
+                Draft202012Validator(each["schema"] | components).validate(each["example"])
+            if examples or parameters:
+                shown.append(operation["operationId"])
+    told_by_media_type = {"metrics", "openapi"}
+    assert set(shown) == set(operations(json.dumps(document).encode())) - told_by_media_type
+
+
+async def test_refusals_in_the_authorization_service_s_words_have_ranges_of_their_own() -> None:
+    guarded = openapi_document(
+        manager_routes(an_api().services), DocumentFacts(), asks_for_token=True, relays=True
+    )
+    validate_document(guarded)
+    responses = operations(json.dumps(guarded).encode())["get_job"]["responses"]
+    assert {"4XX", "5XX", "401", "403"} <= set(responses)
+    local = openapi_document(
+        manager_routes(an_api().services), DocumentFacts(), asks_for_token=True, relays=False
+    )
+    assert "4XX" not in operations(json.dumps(local).encode())["get_job"]["responses"]
+
+
+def test_every_code_that_has_a_status_has_a_meaning() -> None:
+    for code in STATUS:
+        refusal = Refusal.of(code)
+        assert (refusal.status, refusal.code) == (STATUS[code], code)
+    assert [each.error_code for each in by_status(["FET-1002", "FET-0404", "FET-1002"])[409]] == [
+        "FET-1002"
+    ]
