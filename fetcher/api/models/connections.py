@@ -61,7 +61,7 @@ class SslRequest(Part):
     """A member that is not declared is refused: misspelt, it would mean "without TLS"."""
 
     # let in, so that the refusal names them among the other invalid fields
-    model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
+    model_config = ConfigDict(extra="allow")
 
     mode: str | None = None
     ca: str | None = Field(None, repr=False)
