@@ -63,8 +63,9 @@ bench: setup-dev services ## Measure, each figure beside its peer in the same ru
 faults: setup-dev services ## Kill and cut things while jobs run
 	@$(PY) -m pytest -q tests/faults
 
-docs: setup-dev ## Write docs/types.md anew
+docs: setup-dev ## Write anew what is generated: docs/types.md, docs/schemas, docs/asyncapi.yaml, the broker's definitions
 	@$(PY) -m scripts.types_document
+	@$(PY) -m scripts.broker_definitions
 
 verify-sources: export DSN := $(DSN)
 verify-sources: setup-dev ## Check a connector against a server of yours: DSN=scheme://user@host:port/database

@@ -46,6 +46,7 @@ from fetcher.domain.jobs import (
     TerminalOutcome,
 )
 from fetcher.domain.message_envelope import HeaderValue
+from fetcher.domain.topology import Finding
 from fetcher_engine import Engine, TenantContext
 
 UtcNow: TypeAlias = Callable[[], datetime]
@@ -361,6 +362,12 @@ class WorkConsumer(Protocol):
         Entering raises PortUnavailable when the queue cannot be reached. Leaving the context
         cancels the consumer, then puts back what was not settled.
         """
+        ...
+
+
+class DeclareTopology(Protocol):
+    async def __call__(self) -> Sequence[Finding]:
+        """Declare what is missing on the broker and tell what is there. Nothing is changed."""
         ...
 
 

@@ -8,6 +8,7 @@ from fetcher.ports import OutgoingMessage, RejectReason
 
 DEAD_LETTER_EXCHANGE: Final = "fetcher.dlx"
 DEAD_LETTER_KEY: Final = "fetcher.dlq.key"
+DEAD_LETTER_QUEUE: Final = "fetcher.dlq"
 
 REASON_HEADER: Final = "x-fetcher-reject-reason"
 EXCHANGE_HEADER: Final = "x-fetcher-original-exchange"

@@ -3,12 +3,14 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import structlog
 
 from fetcher.adapters.amqp.address import BrokerAddress
 from fetcher.adapters.amqp.broker import open_amqp
+from fetcher.adapters.amqp.topology import TopologyNames
 from fetcher.adapters.environment.internal_sources import environment_sources
 from fetcher.adapters.local.data_folder import DataFolder, own_data_folder
 from fetcher.adapters.local.event_log import open_event_log
@@ -25,6 +27,7 @@ from fetcher.datasources.engines import SourceSettings, open_source_engines
 from fetcher.datasources.host_guard import HostGuard
 from fetcher.ports import (
     Authorizer,
+    DeclareTopology,
     InternalSources,
     MessagePublisher,
     ObjectStore,
@@ -49,6 +52,8 @@ class Queue:
     consumer: WorkConsumer
     events: MessagePublisher
     probe: Probe
+    declare_topology: DeclareTopology | None = None
+    """None: the broker's objects are the operator's duty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,15 +145,19 @@ async def open_queue(
         dead_letters = await stack.enter_async_context(open_event_log(folder.dead_letters))
         local = LocalWorkQueue(settings.work_queue, dead_letters=dead_letters)
         return Queue(work=local, backlog=local, consumer=local, events=events, probe=local.probe())
-    address = BrokerAddress(
-        scheme=settings.rabbitmq_uri.lower(),
-        host=settings.rabbitmq_host,
-        port=settings.rabbitmq_port_amqp,
-        user=settings.rabbitmq_default_user,
-        password=settings.rabbitmq_default_pass.get_secret_value(),
-    )
     broker = await stack.enter_async_context(
-        open_amqp(address, work_queue=settings.work_queue, consumes=role.works)
+        open_amqp(
+            broker_address(settings),
+            work_queue=settings.work_queue,
+            events_exchange=settings.events_exchange,
+            consumes=role.works,
+        )
+    )
+    declare = partial(
+        broker.topology.settle,
+        topology_names(settings),
+        create=True,
+        consumer_timeout_seconds=settings.rabbitmq_consumer_timeout_sec,
     )
     return Queue(
         work=broker.publisher,
@@ -156,7 +165,22 @@ async def open_queue(
         consumer=broker.consumer,
         events=broker.events,
         probe=broker.probe,
+        declare_topology=declare if settings.rabbitmq_declare_topology else None,
     )
+
+
+def broker_address(settings: Settings) -> BrokerAddress:
+    return BrokerAddress(
+        scheme=settings.rabbitmq_uri.lower(),
+        host=settings.rabbitmq_host,
+        port=settings.rabbitmq_port_amqp,
+        user=settings.rabbitmq_default_user,
+        password=settings.rabbitmq_default_pass.get_secret_value(),
+    )
+
+
+def topology_names(settings: Settings) -> TopologyNames:
+    return TopologyNames(work_queue=settings.work_queue, events_exchange=settings.events_exchange)
 
 
 NAMING_SECONDS = 10.0

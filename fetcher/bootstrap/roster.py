@@ -33,7 +33,8 @@ from fetcher.actors.outbox_relay import OutboxRelay
 from fetcher.actors.outbox_repairer import OutboxRepairer
 from fetcher.actors.probes import Probes
 from fetcher.actors.reaper import Reaper
-from fetcher.actors.supervisor import Actor, Supervised
+from fetcher.actors.supervisor import Actor, Restart, Supervised
+from fetcher.actors.topology_declarer import TopologyDeclarer
 from fetcher.api.application import create_app
 from fetcher.api.metrics import HttpMetrics, ReadinessMetrics, process_registry, render, show_redis
 from fetcher.api.server import serve_http
@@ -97,6 +98,9 @@ class Roster:
 
     def actors(self) -> list[Supervised]:
         roster = [*self._common(), *self._outbox()]
+        if self._adapters.queue.declare_topology is not None:
+            declarer = TopologyDeclarer(declare=self._adapters.queue.declare_topology)
+            roster.append(Supervised(declarer, Restart.TRANSIENT))
         if self._role.manages:
             roster.append(Supervised(self._api()))
         if self._role.works:

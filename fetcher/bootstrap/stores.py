@@ -83,7 +83,12 @@ async def open_object_store(
         async with open_object_folder(folder.objects) as objects:
             yield OpenObjects(objects=objects, probe=objects.probe())
         return
-    location = S3Location(
+    async with open_s3(s3_location(settings)) as bucket:
+        yield OpenObjects(objects=bucket, probe=bucket.probe())
+
+
+def s3_location(settings: Settings) -> S3Location:
+    return S3Location(
         endpoint=settings.object_storage_endpoint,
         region=settings.object_storage_region,
         bucket=settings.object_storage_bucket,
@@ -91,8 +96,6 @@ async def open_object_store(
         secret_key=settings.object_storage_secret_key.get_secret_value(),
         path_style=settings.object_storage_use_path_style,
     )
-    async with open_s3(location) as bucket:
-        yield OpenObjects(objects=bucket, probe=bucket.probe())
 
 
 async def usable_spool(settings: Settings, folder: DataFolder | None) -> FolderSpool | None:

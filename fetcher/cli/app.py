@@ -8,12 +8,11 @@ from typing import Annotated, Literal
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
+from fetcher.cli.exits import EXIT_SETTINGS, wide_console
 from fetcher.settings import Role, Settings, SettingsRefused, load_settings
 
-EXIT_SETTINGS = 2
-NO_TERMINAL_WIDTH = 140
-
 RoleName = Literal["manager", "worker", "all"]
+QueueTypeName = Literal["quorum", "classic"]
 RoleOption = Annotated[RoleName, Parameter(help="Which actors this process runs.")]
 
 app = App(
@@ -24,6 +23,8 @@ app = App(
 )
 keys_app = App(name="keys", help="Master keys and what is derived from them.")
 app.command(keys_app)
+topology_app = App(name="topology", help="The broker's objects and the bucket's rule.")
+app.command(topology_app)
 
 
 def main() -> None:
@@ -68,9 +69,7 @@ def demo() -> int:
     """Run one whole job on a small shop, from registration to the opened result."""
     from fetcher.cli.demo import run_demo
 
-    console = Console()
-    # Where nobody looks at a screen, lines may be as long as the tables want.
-    return run_demo(console if console.is_terminal else Console(width=NO_TERMINAL_WIDTH))
+    return run_demo(wide_console())
 
 
 @app.command
@@ -140,3 +139,46 @@ def derive(
     from fetcher.cli.key_derivation import print_derived_key
 
     return print_derived_key(purpose=purpose, quiet=quiet, key=key)
+
+
+@topology_app.command
+def declare(
+    *,
+    queue_type: QueueTypeName = "quorum",
+    bucket: bool = False,
+    role: RoleOption = "all",
+    json: bool = False,
+) -> int:
+    """Declare the exchanges, queues and bindings that are missing, and tell what differs.
+
+    Parameters
+    ----------
+    queue_type
+        `classic` for brokers without quorum queues.
+    bucket
+        Put the bucket's rule that aborts unfinished uploads after a day, where it is missing.
+    """
+    return settled_topology(
+        creates=True, queue_type=queue_type, bucket=bucket, role=role, as_json=json
+    )
+
+
+@topology_app.command
+def verify(
+    *, queue_type: QueueTypeName = "quorum", role: RoleOption = "all", json: bool = False
+) -> int:
+    """Tell what is missing or differs on the broker and in the bucket; changes nothing."""
+    return settled_topology(
+        creates=False, queue_type=queue_type, bucket=False, role=role, as_json=json
+    )
+
+
+def settled_topology(
+    *, creates: bool, queue_type: QueueTypeName, bucket: bool, role: RoleName, as_json: bool
+) -> int:
+    from fetcher.adapters.amqp.topology import QueueType
+    from fetcher.bootstrap.topology import TopologyOrder
+    from fetcher.cli.topology import run_topology
+
+    order = TopologyOrder(create=creates, queue_type=QueueType(queue_type), puts_bucket_rule=bucket)
+    return run_topology(settings_for(role), order, wide_console(), as_json=as_json)

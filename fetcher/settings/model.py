@@ -144,6 +144,7 @@ class Settings(BaseSettings):
     rabbitmq_job_events_exchange: str = ""
     rabbitmq_numbers_of_workers: Annotated[int, _positive_or_default(5)] = 5
     rabbitmq_consumer_timeout_sec: Annotated[float, Field(gt=0)] = 1800.0
+    rabbitmq_declare_topology: Boolean = False
     rabbitmq_events_require_route: Boolean = True
     streaming_enabled: Boolean | None = None
     streaming_cloudevents_source: str = ""

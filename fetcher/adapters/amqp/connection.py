@@ -1,5 +1,6 @@
 """One connection to the broker, opened when it is needed and again after it was lost."""
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar, cast
 
@@ -23,7 +24,10 @@ OPEN_TRIES: Final = 3
 OPEN_BACKOFF_BASE_SECONDS: Final = 0.1
 OPEN_BACKOFF_CAP_SECONDS: Final = 2.0
 CLOSE_SECONDS: Final = 2.0
+LOOK_SECONDS: Final = 1.5
 HEARTBEAT_SECONDS: Final = 15
+
+_VERSION: Final = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", re.ASCII)
 
 
 class _AbortableTransport(TransportFactory):
@@ -91,6 +95,18 @@ class BrokerConnection:
     def is_open(self) -> bool:
         return self._link is not None and not self._link.is_lost
 
+    async def broker_version(self) -> tuple[int, ...]:
+        """What the broker says of itself, ``(3, 12, 1)``; empty where it says nothing of the kind.
+
+        Raises PortUnavailable.
+        """
+        link = await self._live_link()
+        told = link.connection.server_properties.get("version", "")
+        found = _VERSION.match(
+            told.decode("ascii", "replace") if isinstance(told, bytes) else str(told)
+        )
+        return tuple(int(part) for part in found.groups("0")) if found is not None else ()
+
     async def open_channel(self, *, confirms: bool) -> Channel:
         """A channel of its own on the live connection. Raises PortUnavailable."""
         link = await self._live_link()
@@ -100,11 +116,11 @@ class BrokerConnection:
 
         return await self._call_on(link, open_channel)
 
-    async def check(self) -> None:
-        """Open and close a channel. Raises PortUnavailable.
+    async def check(self, look: Callable[[Channel], Awaitable[None]] | None = None) -> None:
+        """Open and close a channel, and ``look`` at something with it. Raises PortUnavailable.
 
-        Cancellation waits for the closing, 5 seconds at most: cut off, aiormq says it a second
-        time, upon which the broker closes the whole connection, consumer and all.
+        Cancellation waits for the look and the closing, 6.5 seconds at most: cut off, aiormq says
+        it a second time, upon which the broker closes the whole connection, consumer and all.
         """
         link = await self._live_link()
 
@@ -113,7 +129,11 @@ class BrokerConnection:
 
         channel = await self._call_on(link, open_channel)
         with trio.CancelScope(shield=True):
-            await self._call_on(link, channel.close)
+            try:
+                if look is not None:
+                    await call_broker(LOOK_SECONDS, look, channel)
+            finally:
+                await self._call_on(link, channel.close)
         await trio.lowlevel.checkpoint_if_cancelled()
 
     async def close_channel(self, channel: Channel) -> None:

@@ -1,14 +1,18 @@
 """The one place where aiormq's exceptions become ours."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Final, ParamSpec, TypeVar
 
 import trio
 from aiormq.exceptions import (
     AMQPError,
     AuthenticationError,
+    ChannelAccessRefused,
     ChannelInvalidStateError,
+    ChannelLockedResource,
     ChannelNotFoundEntity,
+    ChannelPreconditionFailed,
     DeliveryError,
     ProbableAuthenticationError,
     PublishError,
@@ -29,6 +33,32 @@ TRANSPORT_FAILURES: Final = (
     UnicodeError,
     trio.TooSlowError,
 )
+
+NOT_FOUND: Final = 404
+PRECONDITION_FAILED: Final = 406
+_REFUSALS: Final = {
+    ChannelAccessRefused: 403,
+    ChannelNotFoundEntity: NOT_FOUND,
+    ChannelLockedResource: 405,
+    ChannelPreconditionFailed: PRECONDITION_FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the broker closed the channel: AMQP's code and its own text, to be read, not shown."""
+
+    code: int
+    text: str
+
+
+async def refusal_of(operation: Awaitable[object]) -> Refusal | None:
+    """One operation on a channel, which is closed after a refusal. Runs on the asyncio side."""
+    try:
+        await operation
+    except tuple(_REFUSALS) as error:
+        return Refusal(_REFUSALS[type(error)], str(error))
+    return None
 
 
 async def call_broker(

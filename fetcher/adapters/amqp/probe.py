@@ -1,10 +1,13 @@
 """The ``rabbitmq`` entry of readiness (spec configuration 6.6, decisions)."""
 
+from dataclasses import dataclass
 from typing import Final
 
 import trio
+from aiormq import Channel
 
 from fetcher.adapters.amqp.connection import BrokerConnection
+from fetcher.adapters.amqp.failures import NOT_FOUND, refusal_of
 from fetcher.adapters.breaker import BreakerState, CircuitBreaker
 from fetcher.domain.errors import PortUnavailable
 from fetcher.ports import Probe, ProbeResult, ProbeStatus
@@ -12,43 +15,99 @@ from fetcher.ports import Probe, ProbeResult, ProbeStatus
 TIMEOUT_SECONDS: Final = 2.0
 
 
-def rabbitmq_probe(connection: BrokerConnection, breaker: CircuitBreaker) -> Probe:
-    """Opens and closes a channel, unless the breaker says that the broker is being left alone.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeededObjects:
+    """What must lie on the broker: without queue and events exchange nothing works."""
+
+    work_queue: str
+    events_exchange: str | None = None
+    dead_letter_exchange: str | None = None
+    """None: this process rejects nothing, or is not asked."""
+
+
+def rabbitmq_probe(
+    connection: BrokerConnection, breaker: CircuitBreaker, needed: NeededObjects
+) -> Probe:
+    """Looks for the objects on a channel of its own, unless the breaker says that the broker is
+    being left alone. One that is missing is named.
 
     A connection that was lost is opened again, so that readiness recovers without any traffic. A
-    probe neither counts for the breaker nor takes its one trial.
+    probe neither counts for the breaker nor takes its one trial. Without its dead letter exchange a
+    worker goes on until it has something to reject: that is told and does not decide.
     """
+
+    seen: list[_Missing] = []
+    """What the last look missed: it says why the breaker is not closed."""
 
     async def check() -> ProbeResult:
         state = breaker.state
+        known = seen[0].text if seen else None
         if state is BreakerState.OPEN:
-            return entry(ProbeStatus.DOWN, state, error="circuit breaker open")
+            return entry(ProbeStatus.DOWN, state, error="circuit breaker open", reason=known)
         if state is BreakerState.HALF_OPEN:
-            return entry(ProbeStatus.DEGRADED, state, error="circuit breaker half-open")
+            half_open = "circuit breaker half-open"
+            return entry(ProbeStatus.DEGRADED, state, error=half_open, reason=known)
         started_at = trio.current_time()
         error: str | None = "timeout"
+        reason: str | None = None
         with trio.move_on_after(TIMEOUT_SECONDS):
-            error = await try_channel()
+            error, reason = await try_channel()
         latency_ms = int((trio.current_time() - started_at) * 1000)
         status = ProbeStatus.UP if error is None else ProbeStatus.DOWN
-        return entry(status, state, error=error, latency_ms=latency_ms)
+        return entry(status, state, error=error, reason=reason, latency_ms=latency_ms)
 
-    async def try_channel() -> str | None:
+    async def try_channel() -> tuple[str | None, str | None]:
+        async def look(channel: Channel) -> None:
+            seen[:] = await _missing(channel, needed)
+
         try:
-            await connection.check()
+            await connection.check(look)
         except PortUnavailable:
-            return "rabbitmq connection not healthy"
-        return None
+            return "rabbitmq connection not healthy", None
+        if not seen:
+            return None, None
+        return (seen[0].text, None) if seen[0].decides else (None, seen[0].text)
 
     def entry(
-        status: ProbeStatus, state: BreakerState, *, error: str | None, latency_ms: int = 0
+        status: ProbeStatus,
+        state: BreakerState,
+        *,
+        error: str | None,
+        reason: str | None = None,
+        latency_ms: int = 0,
     ) -> ProbeResult:
         return ProbeResult(
             status=status,
             latency_ms=latency_ms,
             tls=connection.tls,
             error=error,
+            reason=reason,
             breaker_state=state.value,
         )
 
     return Probe(name="rabbitmq", timeout_seconds=TIMEOUT_SECONDS, check=check)
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    text: str
+    decides: bool = True
+
+
+async def _missing(channel: Channel, needed: NeededObjects) -> list[_Missing]:
+    """The first object that is not there, if any. Runs on the asyncio side.
+
+    A refusal closes the channel, so that nothing more is asked after it. An object that we may not
+    look at counts as there: whoever uses it hears of that.
+    """
+    queue, events, dead = needed.work_queue, needed.events_exchange, needed.dead_letter_exchange
+    refusal = await refusal_of(channel.queue_declare(queue, passive=True))
+    missing = _Missing(f"queue {queue} is missing on the broker")
+    if refusal is None and events is not None:
+        refusal = await refusal_of(channel.exchange_declare(events, passive=True))
+        missing = _Missing(f"exchange {events} is missing on the broker")
+    if refusal is None and dead is not None:
+        refusal = await refusal_of(channel.exchange_declare(dead, passive=True))
+        text = f"exchange {dead} is missing on the broker: what is rejected has nowhere to go"
+        missing = _Missing(text, decides=False)
+    return [missing] if refusal is not None and refusal.code == NOT_FOUND else []

@@ -10,6 +10,7 @@ from botocore.config import Config
 from botocore.handlers import add_expect_header
 
 from fetcher.adapters.s3.failures import Deadline, StoreFailure, call_store
+from fetcher.adapters.s3.lifecycle import BucketLifecycle
 from fetcher.adapters.s3.location import S3Location
 from fetcher.adapters.s3.multipart import S3Object
 from fetcher.adapters.s3.upload import UploadContext
@@ -79,6 +80,9 @@ class S3ObjectStore:
             return address
 
         return await _in_port_terms("signing", key, call_store(SIGN, sign))
+
+    def lifecycle(self) -> BucketLifecycle:
+        return BucketLifecycle(self._client, self._location.bucket)
 
     def probe(self) -> Probe:
         """The ``s3`` entry of readiness: HeadBucket (spec configuration 6.6)."""

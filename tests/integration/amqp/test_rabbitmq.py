@@ -10,11 +10,9 @@ from aiormq.abc import DeliveredMessage
 
 from fetcher.adapters.amqp import connection as connection_module
 from fetcher.adapters.amqp import publisher as publisher_module
-from fetcher.adapters.amqp import topology
 from fetcher.adapters.amqp.address import BrokerAddress
 from fetcher.adapters.amqp.broker import AmqpBroker, open_amqp
 from fetcher.adapters.amqp.connection import BrokerConnection
-from fetcher.adapters.amqp.topology import declare_topology
 from fetcher.bridge import open_asyncio, run_asyncio
 from fetcher.domain.errors import DeliveryLost, PortUnavailable, Unroutable
 from fetcher.ports import Deliveries, Delivery, OutgoingMessage, RejectReason
@@ -351,47 +349,6 @@ async def test_a_strangers_headers_do_not_keep_a_message_from_being_rejected(
     headers = found[0].header.properties.headers or {}
     assert headers["x-fetcher-original-headers-dropped"] == "true"
     assert headers["x-fetcher-reject-reason"] == "bad_signature"
-
-
-async def test_the_topology_is_declared_and_declaring_it_again_changes_nothing(
-    broker: AmqpBroker,
-    amqp_name: Callable[[str], str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    work, events = amqp_name("work"), amqp_name("events")
-    completed, failed = amqp_name("completed"), amqp_name("failed")
-    monkeypatch.setattr(
-        topology, "EVENT_QUEUES", {completed: "job.completed", failed: "job.failed"}
-    )
-    for _ in range(2):
-        await declare_topology(broker.publishing, work_queue=work, events_exchange=events)
-    for key in ("job.completed", "job.failed"):
-        await broker.events.publish(
-            OutgoingMessage(exchange=events, routing_key=key, body=b"{}", headers={})
-        )
-    await broker.publisher.publish(a_message(work))
-
-    async def reject_natively(channel: Channel) -> None:
-        message = await channel.basic_get(work)
-        assert message.delivery_tag is not None
-        await channel.basic_nack(message.delivery_tag, requeue=False)
-
-    await on_channel(broker.publishing, reject_natively)
-
-    async def has_one(channel: Channel) -> None:
-        for queue in (completed, failed):
-            assert (await channel.queue_declare(queue, passive=True)).message_count == 1
-
-    await on_channel(broker.publishing, has_one)
-
-
-async def test_an_object_with_other_attributes_refuses_the_topology(
-    broker: AmqpBroker, work: str, amqp_name: Callable[[str], str]
-) -> None:
-    with pytest.raises(PortUnavailable):
-        await declare_topology(
-            broker.publishing, work_queue=work, events_exchange=amqp_name("events")
-        )
 
 
 async def test_probes_that_are_cut_off_leave_the_consumers_connection_alone(
