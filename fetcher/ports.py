@@ -46,6 +46,7 @@ from fetcher.domain.jobs import (
     TerminalOutcome,
 )
 from fetcher.domain.message_envelope import HeaderValue
+from fetcher.domain.reference_events import ReferenceRecord
 from fetcher.domain.topology import Finding
 from fetcher_engine import Engine, TenantContext
 
@@ -255,6 +256,27 @@ class EventOutbox(Protocol):
     async def backlog(self) -> EventBacklog: ...
 
 
+class ReferenceOutbox(Protocol):
+    """Events that the reference left in its outbox collection. Nothing is ever added to it.
+
+    Each record is taken by one process; a claim that was not ended is void after ten minutes.
+    """
+
+    async def claim_due(self, *, limit: int) -> list[ReferenceRecord]:
+        """Claimed ten minutes ago or more, failed five minutes ago or more, pending, or given up
+        after too many attempts; in this order, the oldest first."""
+        ...
+
+    async def mark_published(self, record: ReferenceRecord) -> None:
+        """No effect where another process has taken the record since; so for the others."""
+
+    async def postpone(self, record: ReferenceRecord, *, problem: str) -> None:
+        """Due again in five minutes. ``problem`` is fixed text."""
+
+    async def refuse(self, record: ReferenceRecord, *, problem: str) -> None:
+        """Never due again: it can never be sent."""
+
+
 class ObjectCleanup(Protocol):
     """Objects of lost attempts that could not be deleted yet (decisions)."""
 
@@ -277,6 +299,8 @@ class RecordStore:
     expired: ExpiredLeases
     events: EventOutbox
     cleanup: ObjectCleanup
+    reference_events: ReferenceOutbox | None = None
+    """None where the store is none that the reference could have written to."""
 
 
 # --- messages -------------------------------------------------------------------------------

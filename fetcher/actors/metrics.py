@@ -25,7 +25,7 @@ class ActorMetrics:
         )
         self.publishes = Counter(
             "fetcher_queue_publish",
-            "Publishes by kind (work, event) and result.",
+            "Publishes by kind (work, event, reference_event) and result.",
             ["kind", "result"],
             registry=registry,
         )

@@ -49,8 +49,10 @@ from fetcher.api.system_app import create_system_app
 from fetcher.bootstrap.adapters import Adapters, engine_limits
 from fetcher.bootstrap.document import document_facts
 from fetcher.commands.publish_events import PublishEvents
+from fetcher.commands.publish_reference_events import PublishReferenceEvents
 from fetcher.commands.resolve_sources import ResolveSources
 from fetcher.commands.run_job import JobRunParts, RunJob
+from fetcher.commands.send_event import SendEvent
 from fetcher.commands.send_work import SendWork
 from fetcher.commands.verify_work import VerifyWork
 from fetcher.crypto.sealer import ResultSealer
@@ -167,13 +169,40 @@ class Roster:
             observe=self._event_published,
         )
 
+    def _reference_events(self) -> PublishReferenceEvents | None:
+        outbox = self._adapters.records.reference_events
+        if outbox is None:
+            return None
+        sender = SendEvent(
+            publisher=self._adapters.queue.events,
+            signer=MessageSigner(self._adapters.keys.current.external_hmac),
+            require_route=self._settings.rabbitmq_events_require_route,
+            now=utc_now,
+        )
+        return PublishReferenceEvents(
+            outbox=outbox, sender=sender, observe=self._reference_event_published
+        )
+
+    def _reference_event_published(self, record_id: str, result: str) -> None:
+        """As our own, but that one which never goes out is told each time: nobody tries again."""
+        self.metrics.publishes.labels(kind="reference_event", result=result).inc()
+        if result == "refused":
+            log.error("reference_event_invalid", record_id=record_id)
+        elif result != "ok" and self._may_tell(f"reference {result}"):
+            log.warning("reference_events_not_published", code=result, record_id=record_id)
+
     def _event_published(self, job_id: JobId, result: str) -> None:
         """Counted each time, told once a minute a result: an outage may meet thousands of them."""
         self.metrics.publishes.labels(kind="event", result=result).inc()
-        now = trio.current_time()
-        if result != "ok" and now - self._told_at.get(result, -math.inf) >= TELL_SECONDS:
-            self._told_at[result] = now
+        if result != "ok" and self._may_tell(result):
             log.warning("events_not_published", code=result, job_id=str(job_id))
+
+    def _may_tell(self, what: str) -> bool:
+        now = trio.current_time()
+        if now - self._told_at.get(what, -math.inf) < TELL_SECONDS:
+            return False
+        self._told_at[what] = now
+        return True
 
     def _worker(self) -> list[Supervised]:
         settings, adapters = self._settings, self._adapters
@@ -221,6 +250,7 @@ class Roster:
             events=self._events(),
             outbox=adapters.records.events,
             metrics=self.metrics,
+            reference=self._reference_events(),
             repair_seconds=settings.outbox_repair_sec,
         )
         reaper = Reaper(

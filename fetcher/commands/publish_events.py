@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
+from fetcher.commands.send_event import SendEvent, UnsignedEvent
 from fetcher.crypto.signer import MessageSigner
 from fetcher.domain.backoff import full_jitter
-from fetcher.domain.errors import PortError, Unroutable
+from fetcher.domain.errors import PortError
 from fetcher.domain.ids import SINGLE_TENANT, JobId, uuid7
 from fetcher.domain.jobs import EventClaim
 from fetcher.domain.terminal_event import (
@@ -13,7 +14,7 @@ from fetcher.domain.terminal_event import (
     event_headers,
     event_routing_key,
 )
-from fetcher.ports import EventOutbox, MessagePublisher, OutgoingMessage, UtcNow
+from fetcher.ports import EventOutbox, MessagePublisher, UtcNow
 
 EVENT_LEASE_SECONDS = 30.0
 RETRY_BASE_SECONDS = 1.0
@@ -40,12 +41,11 @@ class PublishEvents:
         observe: Callable[[JobId, str], None],
     ) -> None:
         self._outbox = outbox
-        self._publisher = publisher
-        self._signer = signer
+        self._sender = SendEvent(
+            publisher=publisher, signer=signer, require_route=require_route, now=now
+        )
         self._exchange = exchange
         self._source = source
-        self._require_route = require_route
-        self._now = now
         self._observe = observe
 
     async def publish_due(self, *, limit: int, job_ids: Sequence[JobId] | None = None) -> int:
@@ -61,14 +61,8 @@ class PublishEvents:
         return len(claims)
 
     async def _publish(self, claim: EventClaim) -> None:
-        result = "ok"
         try:
-            try:
-                await self._publisher.publish(self._message(claim))
-            except Unroutable:
-                if self._require_route:
-                    raise
-                result = "unrouted"
+            result = await self._sender.send(self._event(claim))
             await self._outbox.mark_published(claim.job_id)
             self._observe(claim.job_id, result)
         except (PortError, EventRefused) as failure:
@@ -86,23 +80,14 @@ class PublishEvents:
             # The claim's own lease runs out: the repairer takes the event again.
             return
 
-    def _message(self, claim: EventClaim) -> OutgoingMessage:
+    def _event(self, claim: EventClaim) -> UnsignedEvent:
         """Raise EventRefused when the event may not be sent as it is."""
-        body = event_body(claim.mark)
-        routing_key = event_routing_key(claim.mark)
-        headers = event_headers(
-            claim.job_id, claim.mark, source=self._source, request_id=str(uuid7())
-        )
-        signed = self._signer.headers(
+        return UnsignedEvent(
+            exchange=self._exchange,
+            routing_key=event_routing_key(claim.mark),
             tenant=SINGLE_TENANT,
-            body=body,
-            exchange=self._exchange,
-            routing_key=routing_key,
-            timestamp=int(self._now().timestamp()),
-        )
-        return OutgoingMessage(
-            exchange=self._exchange,
-            routing_key=routing_key,
-            body=body,
-            headers={**headers, **signed},
+            body=event_body(claim.mark),
+            headers=event_headers(
+                claim.job_id, claim.mark, source=self._source, request_id=str(uuid7())
+            ),
         )

@@ -166,7 +166,12 @@ def event_id(job_id: JobId, status: str) -> str:
 
 def event_body(mark: EventMark) -> bytes:
     """The bytes to publish. Raise EventRefused above 1 MiB."""
-    body = mark.payload.encode("utf-8")
+    return checked_body(mark.payload)
+
+
+def checked_body(text: str) -> bytes:
+    """The bytes of an event's body. Raise EventRefused above 1 MiB."""
+    body = text.encode("utf-8")
     if len(body) > MAX_BODY_BYTES:
         raise EventRefused("body", f"is over {MAX_BODY_BYTES} bytes")
     return body
@@ -185,18 +190,40 @@ def event_headers(
     ``source`` is ``STREAMING_CLOUDEVENTS_SOURCE`` verbatim, ``tenant`` is sent and signed exactly
     as given, ``request_id`` is fresh for each publish.
     """
+    return cloud_event_headers(
+        event_id=event_id(job_id, mark.status),
+        status=mark.status,
+        time=rfc3339(mark.time),
+        source=source,
+        subject=str(job_id),
+        tenant=tenant,
+        request_id=request_id,
+    )
+
+
+def cloud_event_headers(
+    *,
+    event_id: str,
+    status: str,
+    time: str,
+    source: str,
+    subject: str,
+    tenant: str,
+    request_id: str,
+) -> dict[str, HeaderValue]:
+    """As :func:`event_headers`, of an event that is told by its parts; ``time`` is RFC 3339."""
     if not _TENANT.fullmatch(tenant):
         raise EventRefused("tenant", "is not of the allowed form")
     cloud_event = {
         "ce-specversion": "1.0",
-        "ce-id": _limited("id", event_id(job_id, mark.status), max_bytes=_MAX_ID_BYTES),
+        "ce-id": _limited("id", event_id, max_bytes=_MAX_ID_BYTES),
         "ce-source": _limited("source", source, max_bytes=_MAX_SOURCE_BYTES),
-        "ce-type": f"studio.lerian.job.{mark.status}",
-        "ce-time": rfc3339(mark.time),
+        "ce-type": f"studio.lerian.job.{status}",
+        "ce-time": time,
         "ce-schemaversion": "1.0.0",
         "ce-resourcetype": "job",
-        "ce-eventtype": mark.status,
-        "ce-subject": _limited("subject", str(job_id), max_bytes=_MAX_SUBJECT_BYTES),
+        "ce-eventtype": status,
+        "ce-subject": _limited("subject", subject, max_bytes=_MAX_SUBJECT_BYTES),
         "ce-datacontenttype": "application/json",
         "ce-tenantid": tenant,
     }

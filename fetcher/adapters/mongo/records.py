@@ -23,6 +23,7 @@ from fetcher.adapters.mongo.job_leases import MongoExpiredLeases, MongoJobLeases
 from fetcher.adapters.mongo.job_records import MongoJobRecords
 from fetcher.adapters.mongo.object_cleanup import MongoObjectCleanup
 from fetcher.adapters.mongo.probe import mongodb_probe
+from fetcher.adapters.mongo.reference_outbox import MongoReferenceOutbox
 from fetcher.adapters.mongo.server import Database, MongoServer
 from fetcher.bridge import asyncio_context, run_asyncio
 from fetcher.domain.errors import StartRefused
@@ -74,6 +75,7 @@ async def open_mongo_records(
             expired=MongoExpiredLeases(server),
             events=MongoEventOutbox(server),
             cleanup=MongoObjectCleanup(server),
+            reference_events=MongoReferenceOutbox(server),
             probe=mongodb_probe(server, tls=tls),
         )
 
