@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Protocol, TypeAlias
 
 from fetcher.domain.access import Permission, Verdict
+from fetcher.domain.breakers import Breaker, BreakerChange, BreakerRule
 from fetcher.domain.connections import (
     Connection,
     ConnectionPage,
@@ -94,6 +95,23 @@ class ConnectionRecords(Protocol):
     async def delete(self, connection_id: ConnectionId, *, at: datetime) -> bool:
         """Soft delete: ``deleted_at`` and ``updated_at``. False: not there, or deleted before."""
         ...
+
+
+class ConnectionBreakers(Protocol):
+    """One record for each connection that failed lately, whatever process met it (decision 032).
+
+    A record to which nothing was written for a day is none.
+    """
+
+    async def find(self, connection_ids: Sequence[ConnectionId]) -> Mapping[ConnectionId, Breaker]:
+        """Those that have a record; one query however many ids."""
+        ...
+
+    async def change(self, connection_id: ConnectionId, rule: BreakerRule) -> BreakerChange:
+        """Let the rule judge the record and write what it says, in one atomic step."""
+        ...
+
+    async def count_open(self) -> int: ...
 
 
 class InternalSources(Protocol):
@@ -176,6 +194,13 @@ class DispatchOutbox(Protocol):
         """Stale dispatched jobs become undispatched (``dispatch_seq + 1``); how many."""
         ...
 
+    async def wake_parked(self, config_name: str, *, told: int) -> list[JobId]:
+        """All parked jobs that read from the connection are due now; ``told`` of them at most.
+
+        They keep their ``waiting_reason`` until they are claimed: so long nothing reads from it.
+        """
+        ...
+
 
 class JobLeases(Protocol):
     """Who works on a job. Every write is a compare-and-set on the token (design section 4)."""
@@ -211,6 +236,13 @@ class JobLeases(Protocol):
 
     async def release(self, lease: Lease) -> bool:
         """Back to pending in one write: no token, due now, to be dispatched anew."""
+        ...
+
+    async def park(self, lease: Lease, *, until: datetime, reason: str) -> bool:
+        """As :meth:`release`, but due at ``until``, with ``reason`` as ``waiting_reason``.
+
+        A job that was asked to stop is not parked: it is left to the reaper, as by release.
+        """
         ...
 
     async def note_progress(self, lease: Lease, progress: Progress) -> bool:
@@ -293,6 +325,7 @@ class RecordStore:
     """The ports of one record store, opened together."""
 
     connections: ConnectionRecords
+    breakers: ConnectionBreakers
     jobs: JobRecords
     dispatch: DispatchOutbox
     leases: JobLeases
@@ -479,6 +512,13 @@ class ForgetSchemas(Protocol):
     schema that could not be dropped ends by its time to live."""
 
     async def __call__(self, tenant: TenantContext, config_name: str) -> None: ...
+
+
+class ConnectionRecovery(Protocol):
+    """Told that a connection is well, was changed or is gone: jobs that wait for it are due now.
+    It raises nothing but cancellation: they are looked at again when their wait is over."""
+
+    async def __call__(self, connection_id: ConnectionId, config_name: str) -> None: ...
 
 
 class PasswordCipher(Protocol):

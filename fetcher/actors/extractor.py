@@ -27,6 +27,7 @@ from fetcher.domain.jobs import (
     Job,
     JobStatus,
     Lease,
+    Parking,
     TerminalOutcome,
 )
 from fetcher.ports import JobLeases
@@ -44,8 +45,11 @@ RELEASE_SECONDS = 5.0
 class JobRun(Protocol):
     """One attempt at one job: extraction, sealing, storing, and the objects it leaves."""
 
-    async def run(self, job: Job, lease: Lease) -> TerminalOutcome:
-        """The outcome to be written, completed or failed. Cancelled: nothing visible is left."""
+    async def run(self, job: Job, lease: Lease) -> TerminalOutcome | Parking:
+        """The outcome to be written, completed or failed. Cancelled: nothing visible is left.
+
+        Parking: no source was opened, and the job waits.
+        """
         ...
 
     def cancelled(self, job: Job) -> TerminalOutcome: ...
@@ -154,7 +158,7 @@ class Extractor:
         started = LeaseStarted(lease=claim.lease, asked_at=self._claim_asked_at)
         await self._lease_commands.send(started)
         stopped: list[LeaseLoss | None] = []
-        outcomes: list[TerminalOutcome] = []
+        outcomes: list[TerminalOutcome | Parking] = []
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._stop_on_loss, started.lost, stopped, nursery.cancel_scope)
@@ -163,7 +167,7 @@ class Extractor:
                 nursery.cancel_scope.cancel()
             # Outside of the nursery: once there is an outcome, only the record decides about it.
             if outcomes:
-                return await self._finish(claim, outcomes[0])
+                return await self._end(claim, outcomes[0])
             return await self._cut_off(claim, stopped[0])
         finally:
             with trio.CancelScope(shield=True), trio.move_on_after(RELEASE_SECONDS):
@@ -181,6 +185,27 @@ class Extractor:
         await self._lifecycle.releasing.wait()
         stopped.append(None)
         scope.cancel()
+
+    async def _end(
+        self, claim: Claimed, ended: TerminalOutcome | Parking
+    ) -> tuple[Settlement, str]:
+        if isinstance(ended, Parking):
+            return await self._park(claim, ended)
+        return await self._finish(claim, ended)
+
+    async def _park(self, claim: Claimed, parking: Parking) -> tuple[Settlement, str]:
+        """The record brings the job again when it is due: its delivery has done its work."""
+
+        async def park() -> bool:
+            return await self._leases.park(claim.lease, until=parking.until, reason=parking.reason)
+
+        parked = await self._asked_until_answered(park, within_seconds=self._lease_seconds)
+        if parked is None:
+            return Settlement.REQUEUE, "unrecorded"
+        if not parked:
+            return Settlement.ACK, "superseded"
+        log.info("job_parked", why=parking.reason)
+        return Settlement.ACK, "parked"
 
     async def _finish(self, claim: Claimed, outcome: TerminalOutcome) -> tuple[Settlement, str]:
         async def finish() -> FinishAnswer:

@@ -46,6 +46,11 @@ class ActorMetrics:
             ["outcome"],
             registry=registry,
         )
+        self.breakers_open = Gauge(
+            "fetcher_connection_breakers_open",
+            "Connections that are left alone because they are down.",
+            registry=registry,
+        )
         self.outbox_pending = Gauge(
             "fetcher_outbox_pending", "Terminal events not yet published.", registry=registry
         )

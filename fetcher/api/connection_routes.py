@@ -73,6 +73,7 @@ class ConnectionRoutes:
             jobs=services.jobs,
             cipher=services.cipher,
             forget_schemas=services.forget_schemas,
+            recover=services.recover,
             now=services.now,
             sqlite_allowed=services.settings.sqlite_allowed,
             refuses_host=services.refuses_host,
@@ -81,6 +82,7 @@ class ConnectionRoutes:
             connections=services.connections,
             jobs=services.jobs,
             forget_schemas=services.forget_schemas,
+            recover=services.recover,
             now=services.now,
         )
         self._assign = AssignConnection(connections=services.connections, now=services.now)

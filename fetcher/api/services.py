@@ -7,10 +7,11 @@ import trio
 
 from fetcher.api.metrics import HttpMetrics, ReadinessMetrics
 from fetcher.crypto.keys import KeyRing
-from fetcher.domain.ids import JobId
+from fetcher.domain.ids import ConnectionId, JobId
 from fetcher.ports import (
     Authorizer,
     ConnectionRecords,
+    ConnectionRecovery,
     ForgetSchemas,
     InternalSources,
     JobRecords,
@@ -94,6 +95,11 @@ async def nothing_remembered(tenant: TenantContext, config_name: str) -> None:  
     await trio.lowlevel.checkpoint()
 
 
+async def nothing_waits(connection_id: ConnectionId, config_name: str) -> None:  # noqa: ARG001 - a ConnectionRecovery
+    """Where no job waits for a connection, none is to be woken."""
+    await trio.lowlevel.checkpoint()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiServices:
     """``stopping`` ends the event streams: set it together with the server's own ``stop``.
@@ -124,4 +130,5 @@ class ApiServices:
     refuses_host: Callable[[str, int], bool] | None = None
     authorizer: Authorizer | None = None
     forget_schemas: ForgetSchemas = nothing_remembered
+    recover: ConnectionRecovery = nothing_waits
     settings: HttpSettings = field(default_factory=HttpSettings)

@@ -28,7 +28,9 @@ class SourceRoutes:
         internal, stored = services.internal_sources, services.connections
         find = FindConnection(internal=internal, stored=stored)
         limiter, sources = services.limiter, services.sources
-        self._test = ConnectionTest(find=find, limiter=limiter, sources=sources)
+        self._test = ConnectionTest(
+            find=find, limiter=limiter, sources=sources, recover=services.recover
+        )
         self._schema = GetConnectionSchema(find=find, limiter=limiter, sources=sources)
         self._validate = ValidateSchema(
             resolve=ResolveSources(internal=internal, stored=stored),

@@ -10,6 +10,7 @@ import structlog
 import trio
 from prometheus_client import CollectorRegistry
 
+from fetcher.actors.breaker_count import BreakerCount
 from fetcher.actors.channels import Channel, ReplyLost
 from fetcher.actors.dispatcher import Dispatcher
 from fetcher.actors.extractor import Extractor
@@ -47,13 +48,17 @@ from fetcher.api.services import (
 )
 from fetcher.api.system_app import create_system_app
 from fetcher.bootstrap.adapters import Adapters, engine_limits
+from fetcher.bootstrap.breakers import LoggedBreakers
 from fetcher.bootstrap.document import document_facts
+from fetcher.commands.job_sources import JobSources
 from fetcher.commands.publish_events import PublishEvents
 from fetcher.commands.publish_reference_events import PublishReferenceEvents
+from fetcher.commands.recover_connection import RecoverConnection
 from fetcher.commands.resolve_sources import ResolveSources
 from fetcher.commands.run_job import JobRunParts, RunJob
 from fetcher.commands.send_event import SendEvent
 from fetcher.commands.send_work import SendWork
+from fetcher.commands.source_breakers import SourceBreakers
 from fetcher.commands.verify_work import VerifyWork
 from fetcher.crypto.sealer import ResultSealer
 from fetcher.crypto.signer import MessageSigner, MessageVerifier
@@ -90,6 +95,13 @@ class Roster:
         self._http_metrics = HttpMetrics(self._registry)
         if adapters.shared.is_away is not None:
             show_redis(self._registry, adapters.shared.is_away)
+        self._breaker_log = LoggedBreakers()
+        self._recover = RecoverConnection(
+            breakers=adapters.records.breakers,
+            dispatch=adapters.records.dispatch,
+            hint=self._hint_dispatch,
+            log=self._breaker_log,
+        )
         self._told_at: dict[str, float] = {}
         self._dispatch_hints: Channel[DispatchHint] = Channel("dispatch", capacity=HINTS)
         self._relay_hints: Channel[RelayHint] = Channel("relay", capacity=HINTS)
@@ -207,9 +219,22 @@ class Roster:
     def _worker(self) -> list[Supervised]:
         settings, adapters = self._settings, self._adapters
         assert adapters.objects is not None  # noqa: S101 - open_adapters gives a worker its store
+        breakers = SourceBreakers(
+            breakers=adapters.records.breakers,
+            recover=self._recover,
+            sources=adapters.engines,
+            log=self._breaker_log,
+        )
         job_run = RunJob(
             JobRunParts(
-                resolve=self._resolve_sources(),
+                sources=JobSources(
+                    resolve=ResolveSources(
+                        internal=adapters.internal_sources, stored=adapters.records.connections
+                    ),
+                    breakers=breakers,
+                    max_wait_seconds=settings.job_max_wait_sec,
+                ),
+                breakers=breakers,
                 leases=adapters.records.leases,
                 engines=adapters.engines,
                 objects=adapters.objects,
@@ -280,13 +305,9 @@ class Roster:
             )
             for number in range(1, places + 1)
         ]
-        actors: list[Actor] = [intake, keeper, repairer, reaper, *extractors]
+        counting = BreakerCount(breakers=adapters.records.breakers, metrics=self.metrics)
+        actors: list[Actor] = [intake, keeper, repairer, reaper, counting, *extractors]
         return [Supervised(actor) for actor in actors]
-
-    def _resolve_sources(self) -> ResolveSources:
-        return ResolveSources(
-            internal=self._adapters.internal_sources, stored=self._adapters.records.connections
-        )
 
     def _new_sealer(self) -> ResultSealer:
         keys = self._adapters.keys.current
@@ -319,6 +340,7 @@ class Roster:
                 cipher=adapters.cipher,
                 limiter=adapters.shared.limiter,
                 forget_schemas=adapters.shared.forget_schemas,
+                recover=self._recover,
                 hint=self._hint_dispatch,
                 hint_event=self._hint_relay,
                 cleanup=adapters.records.cleanup,

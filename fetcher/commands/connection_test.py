@@ -10,7 +10,7 @@ from fetcher.domain.errors import RateLimited
 from fetcher.domain.ids import ConnectionId
 from fetcher.domain.jobs import JobOptions
 from fetcher.domain.tls_modes import refuse_stored_tls_mode
-from fetcher.ports import SourceEngines, TestLimiter
+from fetcher.ports import ConnectionRecovery, SourceEngines, TestLimiter
 from fetcher_engine import EngineError, ErrorCategory, TenantContext
 
 OPEN_SECONDS = 10.0
@@ -31,11 +31,13 @@ class ConnectionTest:
         find: Callable[[ConnectionId], Awaitable[Connection]],
         limiter: TestLimiter,
         sources: SourceEngines,
+        recover: ConnectionRecovery,
     ) -> None:
         """``find`` raises ``FET-1001`` where there is no such connection."""
         self._find = find
         self._limiter = limiter
         self._sources = sources
+        self._recover = recover
 
     async def __call__(self, connection_id: ConnectionId, *, tenant: TenantContext) -> Reached:
         """Raise 429, ``FET-1001``, or an EngineError that says where connecting failed."""
@@ -49,4 +51,6 @@ class ConnectionTest:
             await engine.test_connection(tenant, connection.config_name)
         if scope.cancelled_caught:
             raise EngineError(ErrorCategory.TIMEOUT, "connection test exceeded its deadline")
-        return Reached(latency_ms=int((trio.current_time() - started) * 1000))
+        latency_ms = int((trio.current_time() - started) * 1000)
+        await self._recover(connection.id, connection.config_name)
+        return Reached(latency_ms=latency_ms)

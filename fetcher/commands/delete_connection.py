@@ -4,7 +4,7 @@ from fetcher.commands.connection_gate import refuse_in_use
 from fetcher.domain.errors import ConnectionNotFound
 from fetcher.domain.ids import ConnectionId
 from fetcher.domain.times import later_than
-from fetcher.ports import ConnectionRecords, ForgetSchemas, JobRecords, UtcNow
+from fetcher.ports import ConnectionRecords, ConnectionRecovery, ForgetSchemas, JobRecords, UtcNow
 from fetcher_engine import TenantContext
 
 
@@ -17,11 +17,13 @@ class DeleteConnection:
         connections: ConnectionRecords,
         jobs: JobRecords,
         forget_schemas: ForgetSchemas,
+        recover: ConnectionRecovery,
         now: UtcNow,
     ) -> None:
         self._connections = connections
         self._jobs = jobs
         self._forget_schemas = forget_schemas
+        self._recover = recover
         self._now = now
 
     async def __call__(self, connection_id: ConnectionId, *, tenant: TenantContext) -> None:
@@ -34,3 +36,4 @@ class DeleteConnection:
         if not await self._connections.delete(connection_id, at=at):
             raise ConnectionNotFound(connection_id)
         await self._forget_schemas(tenant, connection.config_name)
+        await self._recover(connection.id, connection.config_name)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from fetcher.commands.source_breakers import SourceWait
 from fetcher.compat import plugin_crm
 from fetcher.domain.connections import Connection
 from fetcher.domain.errors import PortError
@@ -16,6 +17,22 @@ def failure_of_unconfigured(missing: InternalSourceMissing) -> FailureFacts:
     name = missing.config_name
     code = plugin_crm.NOT_RESOLVED_CODE if plugin_crm.is_crm(name) else "not_found"
     return FailureFacts(message=missing.message, code=code, source=name)
+
+
+def waiting_reason(wait: SourceWait) -> str:
+    return f"connection {wait.config_name} is down"
+
+
+def failure_of_wait(wait: SourceWait) -> FailureFacts:
+    """What a job says that has waited too long for a connection to come back."""
+    met = failure_message(config=None, stage=wait.down.stage, reason=wait.down.reason)
+    return FailureFacts(
+        message=f"{waiting_reason(wait)}: {met}",
+        code="connection_down",
+        source=wait.config_name,
+        stage=wait.down.stage,
+        reason=wait.down.reason,
+    )
 
 
 def failure_of(

@@ -19,7 +19,14 @@ from fetcher.domain.errors import (
 from fetcher.domain.ids import ConnectionId
 from fetcher.domain.internal_sources import INTERNAL_SOURCES
 from fetcher.domain.times import later_than
-from fetcher.ports import ConnectionRecords, ForgetSchemas, JobRecords, PasswordCipher, UtcNow
+from fetcher.ports import (
+    ConnectionRecords,
+    ConnectionRecovery,
+    ForgetSchemas,
+    JobRecords,
+    PasswordCipher,
+    UtcNow,
+)
 from fetcher_engine import TenantContext
 
 TRIES = 2
@@ -36,6 +43,7 @@ class PatchConnection:
         jobs: JobRecords,
         cipher: PasswordCipher,
         forget_schemas: ForgetSchemas,
+        recover: ConnectionRecovery,
         now: UtcNow,
         sqlite_allowed: bool,
         refuses_host: Callable[[str, int], bool] | None = None,
@@ -45,6 +53,7 @@ class PatchConnection:
         self._jobs = jobs
         self._cipher = cipher
         self._forget_schemas = forget_schemas
+        self._recover = recover
         self._now = now
         self._refuses_host = refuses_host
         self._types = rules.source_types(sqlite_allowed=sqlite_allowed)
@@ -74,6 +83,7 @@ class PatchConnection:
             if await self._written(after, before):
                 for name in sorted({before.config_name, after.config_name}):
                     await self._forget_schemas(tenant, name)
+                await self._recover(before.id, before.config_name)
                 return after
         raise FetcherError(
             "FET-0004", "Conflict", "the connection was changed by somebody else at the same time"

@@ -7,15 +7,14 @@ from typing import Protocol
 
 import trio
 
-from fetcher.commands.job_failures import failure_of, failure_of_unconfigured
+from fetcher.commands.job_failures import failure_of
 from fetcher.commands.job_filters import source_names
 from fetcher.commands.job_progress import ProgressBoard, keep_noted
-from fetcher.commands.resolve_sources import ResolveSources
+from fetcher.commands.job_sources import TENANT, JobFailed, JobParked, JobSources
+from fetcher.commands.source_breakers import SourceBreakers
 from fetcher.compat import normalized_request
-from fetcher.domain.backoff import full_jitter
 from fetcher.domain.connections import Connection
 from fetcher.domain.errors import PortError, PortUnavailable
-from fetcher.domain.internal_sources import InternalSourceMissing
 from fetcher.domain.jobs import (
     LIMIT_NAMES,
     FailureFacts,
@@ -23,6 +22,7 @@ from fetcher.domain.jobs import (
     JobStatus,
     Lease,
     LeaseState,
+    Parking,
     ResultFacts,
     TerminalOutcome,
 )
@@ -39,16 +39,10 @@ from fetcher.ports import (
     SourceEngines,
     UtcNow,
 )
-from fetcher_engine import EngineError, ExtractionRequest, Limits, TenantContext
-
-TENANT = TenantContext.new("default")
-"""What the Engine gets where there is one tenant only (spec engine 17.5)."""
+from fetcher_engine import EngineError, ExtractionRequest, Limits
 
 TIDY_SECONDS = 10.0
 LOST_PAUSE_SECONDS = 1.0
-STORE_SECONDS = 120.0
-"""How long the connections' records may be away while leases are still renewed."""
-_UNREADABLE = FailureFacts(message="the connections cannot be read", code=PortUnavailable.code)
 
 
 class Sealer(Protocol):
@@ -64,17 +58,10 @@ class Sealer(Protocol):
     def finish(self) -> bytes: ...
 
 
-class JobFailed(Exception):
-    """The attempt ends here, for a reason that may be shown."""
-
-    def __init__(self, failure: FailureFacts) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRunParts:
-    resolve: ResolveSources
+    sources: JobSources
+    breakers: SourceBreakers
     leases: JobLeases
     engines: SourceEngines
     objects: ObjectStore
@@ -92,25 +79,32 @@ class RunJob:
     def __init__(self, parts: JobRunParts) -> None:
         self._parts = parts
 
-    async def run(self, job: Job, lease: Lease) -> TerminalOutcome:
-        """The outcome to be written. Cancelled, or failed: no object is left visible.
+    async def run(self, job: Job, lease: Lease) -> TerminalOutcome | Parking:
+        """The outcome to be written. Cancelled, failed or parked: no object is left visible.
 
         Meanwhile the record hears every two seconds what has been read.
         """
         board = ProgressBoard()
-        outcomes: list[TerminalOutcome] = []
+        outcomes: list[TerminalOutcome | Parking] = []
         async with trio.open_nursery() as nursery:
             nursery.start_soon(partial(keep_noted, board, leases=self._parts.leases, lease=lease))
             outcomes.append(await self._outcome(job, lease, board))
             nursery.cancel_scope.cancel()
-        return replace(outcomes[0], progress=board.snapshot())
+        outcome = outcomes[0]
+        if isinstance(outcome, Parking):
+            return outcome
+        return replace(outcome, progress=board.snapshot())
 
-    async def _outcome(self, job: Job, lease: Lease, board: ProgressBoard) -> TerminalOutcome:
+    async def _outcome(
+        self, job: Job, lease: Lease, board: ProgressBoard
+    ) -> TerminalOutcome | Parking:
         started_at = trio.current_time()
         try:
             facts = await self._extract(job, lease, board)
         except JobFailed as failed:
             return self._failed(job, failed.failure)
+        except JobParked as parked:
+            return parked.parking
         if facts is None:
             return self.cancelled(job)
         completed_at = self._parts.now()
@@ -169,7 +163,7 @@ class RunJob:
 
     async def _extract(self, job: Job, lease: Lease, board: ProgressBoard) -> ResultFacts | None:
         """The stored result; None when the job was asked to stop before it became visible."""
-        connections = await self._resolve(job)
+        connections = await self._parts.sources(job)
         key = self._key(job, lease.attempt)
         sealer = self._parts.new_sealer()
         storage_failures: list[PortError] = []
@@ -179,6 +173,7 @@ class RunJob:
             )
             plan = await engine.plan_extraction(TENANT, self._request(job, connections))
             plan = replace(plan, request_id=str(job.id))
+            await self._parts.breakers.note_reached(connections)
             async with self._parts.objects.upload(key) as upload:
 
                 async def write(chunk: bytes | memoryview) -> None:
@@ -194,6 +189,7 @@ class RunJob:
                     return None
                 await upload.complete()
         except EngineError as error:
+            await self._parts.breakers.note_failure(connections, error)
             failure = storage_failures[0] if storage_failures else error
             raise JobFailed(failure_of(failure, connections)) from None
         except PortError as error:
@@ -213,45 +209,6 @@ class RunJob:
         return ExtractionRequest(
             mapped_fields=fields, filters=filters, overrides=lowered_limits(job)
         )
-
-    async def _resolve(self, job: Job) -> list[Connection]:
-        names = sorted(job.mapped_fields)
-        found = await self._find(names)
-        missing = sorted(set(names) - {c.config_name for c in found})
-        if missing:
-            listed = ", ".join(missing)
-            raise JobFailed(
-                FailureFacts(message=f"no connection is configured for {listed}", code="not_found")
-            )
-        foreign = [
-            c for c in found if not c.is_internal and c.product_name.lower() != job.product_name
-        ]
-        if foreign:
-            name = foreign[0].config_name
-            raise JobFailed(
-                FailureFacts(
-                    message=f"{name}: the connection belongs to another product",
-                    code="forbidden",
-                    source=name,
-                )
-            )
-        return found
-
-    async def _find(self, names: Sequence[str]) -> list[Connection]:
-        """An outage is waited out: it ends the attempt by its lease, and must not fail the job."""
-        failure, tries = _UNREADABLE, 0
-        with trio.move_on_after(STORE_SECONDS):
-            while failure is _UNREADABLE:
-                try:
-                    return await self._parts.resolve(names)
-                except PortUnavailable:
-                    await trio.sleep(full_jitter(tries, base_seconds=0.5, cap_seconds=8.0))
-                    tries += 1
-                except PortError as error:
-                    failure = replace(_UNREADABLE, code=error.code)
-                except InternalSourceMissing as missing:
-                    failure = failure_of_unconfigured(missing)
-        raise JobFailed(failure)
 
     async def _may_become_visible(self, lease: Lease) -> bool:
         """False: the job was asked to stop. Without its lease an attempt gets no answer: killed

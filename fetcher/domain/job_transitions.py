@@ -5,7 +5,7 @@ and write in one transaction.
 """
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from fetcher.domain.jobs import (
@@ -24,7 +24,11 @@ FIRST_SIGHT_SECONDS: Final = 600.0
 MAX_TAKEOVERS: Final = 3
 MAX_ATTEMPTS_KEPT: Final = 20
 
+DUE_GRACE: Final = timedelta(seconds=1)
+"""Who dispatched a job saw it due: one whose clock is a little behind must not refuse it."""
+
 CODE_RELEASED: Final = "released"
+CODE_PARKED: Final = "parked"
 CODE_LEASE_RAN_OUT: Final = "lease_ran_out"
 """Codes in the history of attempts, beside those of failures."""
 
@@ -58,7 +62,7 @@ def claimed(
     if job.status is JobStatus.PROCESSING and not taken_over:
         return ClaimRefusal.LEASED
     used_up = taken_over and job.takeovers >= MAX_TAKEOVERS
-    waits = job.due_at is not None and job.due_at > now
+    waits = job.due_at is not None and job.due_at > now + DUE_GRACE
     if job.cancel_requested is not None or used_up or waits:
         return ClaimRefusal.NOT_DUE
     if taken_over:
@@ -89,6 +93,14 @@ def released(job: Job, now: datetime) -> Job:
     if job.cancel_requested is not None:
         return replace(job, lease_until=now)
     return _pending_again(_attempt_ended(job, now, CODE_RELEASED), now)
+
+
+def parked(job: Job, now: datetime, *, until: datetime, reason: str) -> Job:
+    """The owner lets go for a while: back to pending, to be dispatched anew at ``until``."""
+    if job.cancel_requested is not None:
+        return released(job, now)
+    job = _pending_again(_attempt_ended(job, now, CODE_PARKED), now)
+    return replace(job, due_at=until, waiting_reason=reason)
 
 
 def requeued(job: Job, now: datetime) -> Job:

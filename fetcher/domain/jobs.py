@@ -147,6 +147,14 @@ class TerminalOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Parking:
+    """An attempt that ends before it began: the job waits until then, by the store's clock."""
+
+    until: datetime
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRecord:
     """One line of the job's history; ``ended_at`` is None while the attempt runs."""
 

@@ -182,6 +182,7 @@ class Settings(BaseSettings):
     job_lease_sec: Annotated[float, Field(gt=0)] = 60.0
     job_lease_renew_sec: Annotated[float, Field(gt=0)] = 15.0
     job_lease_margin_sec: Annotated[float, Field(gt=0)] = 10.0
+    job_max_wait_sec: Annotated[float, Field(ge=0)] = 3600.0
     job_reap_sec: Annotated[float, Field(gt=0)] = 5.0
     job_dispatch_sweep_sec: Annotated[float, Field(gt=0)] = 5.0
     outbox_repair_sec: Annotated[float, Field(gt=0)] = 30.0

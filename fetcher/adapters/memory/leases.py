@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from datetime import datetime
 
 import trio
 
@@ -80,6 +81,16 @@ class MemoryLeases:
         if entry is None:
             return False
         entry.job = transitions.released(entry.job, self._state.now())
+        entry.dispatch_lease_until = None
+        return True
+
+    async def park(self, lease: Lease, *, until: datetime, reason: str) -> bool:
+        await trio.lowlevel.checkpoint()
+        entry = self._held(lease)
+        if entry is None:
+            return False
+        now = self._state.now()
+        entry.job = transitions.parked(entry.job, now, until=until, reason=reason)
         entry.dispatch_lease_until = None
         return True
 

@@ -74,6 +74,20 @@ class MemoryDispatch:
             entry.dispatch_lease_until = None
         return len(again)
 
+    async def wake_parked(self, config_name: str, *, told: int) -> list[JobId]:
+        await trio.lowlevel.checkpoint()
+        now = self._state.now()
+        parked = [
+            entry
+            for entry in self._state.with_status(JobStatus.PENDING)
+            if entry.job.is_parked
+            and config_name in entry.job.mapped_fields
+            and not is_due(entry.job.due_at, now)
+        ]
+        for entry in parked:
+            entry.job = replace(entry.job, due_at=None)
+        return [entry.job.id for entry in parked[:told]]
+
     def _dispatched(self) -> list[tuple[datetime, JobEntry]]:
         return [
             (entry.job.dispatched_at, entry)

@@ -1,5 +1,6 @@
 """The record store in memory."""
 
+from fetcher.adapters.memory.breakers import MemoryBreakers
 from fetcher.adapters.memory.connections import MemoryConnections
 from fetcher.adapters.memory.jobs import MemoryJobs
 from fetcher.adapters.memory.leases import MemoryExpiredLeases, MemoryLeases
@@ -17,6 +18,7 @@ def open_memory_records(now: UtcNow) -> RecordStore:
     state = MemoryState(clock=now)
     return RecordStore(
         connections=MemoryConnections(state),
+        breakers=MemoryBreakers(state),
         jobs=MemoryJobs(state),
         dispatch=MemoryDispatch(state),
         leases=MemoryLeases(state),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from fetcher.domain.breakers import Breaker
 from fetcher.domain.connections import Connection
 from fetcher.domain.ids import ConnectionId, JobId
 from fetcher.domain.jobs import EventMark, Job, JobStatus, TerminalOutcome
@@ -40,6 +41,7 @@ class MemoryState:
 
     clock: Callable[[], datetime]
     connections: dict[ConnectionId, Connection] = field(default_factory=dict)
+    breakers: dict[ConnectionId, Breaker] = field(default_factory=dict)
     jobs: dict[JobId, JobEntry] = field(default_factory=dict)
     _last_end: datetime | None = None
 

@@ -7,8 +7,10 @@ from datetime import datetime, timedelta
 from pymongo import ASCENDING
 
 from fetcher.adapters.mongo.claiming import claim_each
-from fetcher.adapters.mongo.document_fields import Document, id_filter
+from fetcher.adapters.mongo.document_fields import Document, DocumentFields, id_filter
 from fetcher.adapters.mongo.job_changes import count_filter
+from fetcher.adapters.mongo.job_documents import RECORD
+from fetcher.adapters.mongo.job_lists import parked_filter
 from fetcher.adapters.mongo.job_reading import readable_job
 from fetcher.adapters.mongo.server import MongoServer, Turn
 from fetcher.domain.ids import JobId
@@ -83,6 +85,17 @@ class MongoDispatchOutbox:
             return again.modified_count
 
         return await self._server.run(dispatch_again)
+
+    async def wake_parked(self, config_name: str, *, told: int) -> list[JobId]:
+        async def wake(turn: Turn) -> list[JobId]:
+            parked = {**parked_filter(config_name), "due_at": {"$gt": turn.now}}
+            found = turn.jobs.find(parked, projection=["_id"]).limit(told)
+            ids = [DocumentFields(RECORD, document).record_id() async for document in found]
+            if ids:
+                await turn.jobs.update_many(parked, {"$set": {"due_at": None}})
+            return [JobId(each) for each in ids]
+
+        return await self._server.run(wake)
 
 
 def _due(now: datetime) -> Document:

@@ -12,6 +12,7 @@ from pymongo.errors import DuplicateKeyError, OperationFailure
 from fetcher.adapters.mongo.document_fields import Document
 from fetcher.adapters.mongo.failures import IndexRefused
 from fetcher.adapters.mongo.server import Collection, Database
+from fetcher.domain.breakers import REMEMBERED_SECONDS
 from fetcher.domain.jobs import JobStatus
 
 log = structlog.get_logger(__name__)
@@ -33,9 +34,12 @@ class Index:
     keys: Sequence[tuple[str, int]]
     partial: Mapping[str, Any] | None = None
     unique: bool = False
+    expires_after_seconds: int | None = None
 
     async def create(self, collection: Collection) -> None:
         options: Document = {"unique": True} if self.unique else {}
+        if self.expires_after_seconds is not None:
+            options["expireAfterSeconds"] = self.expires_after_seconds
         if self.partial is not None:
             options["partialFilterExpression"] = dict(self.partial)
         with pymongo.timeout(CREATION_SECONDS):
@@ -115,6 +119,14 @@ LIST_INDEXES: Final = (
     ),
 )
 
+BREAKER_INDEXES: Final = (
+    Index(
+        name="idx_connection_breaker_forgotten",
+        keys=[("changed_at", ASCENDING)],
+        expires_after_seconds=int(REMEMBERED_SECONDS),
+    ),
+)
+
 PENDING_INDEX: Final = Index(
     # Both counts of waiting jobs are answered by its keys, and no record is read.
     name="idx_job_pending_source",
@@ -168,6 +180,7 @@ async def prepare_indexes(database: Database) -> None:
         if name in await _existing(connections):
             await _drop(connections, name)
     await _make_missing(connections, CONNECTION_INDEXES)
+    await _make_missing(database["connection_breaker"], BREAKER_INDEXES)
     await _make_missing(
         jobs, (*JOB_INDEXES, *SWEEP_INDEXES, *LIST_INDEXES, PENDING_INDEX, IDEMPOTENCY_INDEX)
     )

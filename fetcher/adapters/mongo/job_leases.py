@@ -1,9 +1,10 @@
 """Leases in MongoDB: those of workers, and those that ran out."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from pymongo import ASCENDING
@@ -122,14 +123,23 @@ class MongoJobLeases:
         return await self._server.run(finish, settle=settle)
 
     async def release(self, lease: Lease) -> bool:
-        async def release(turn: Turn) -> bool:
+        return await self._let_go(
+            lease, lambda job, now: _due_at_once(job_transitions.released(job, now))
+        )
+
+    async def park(self, lease: Lease, *, until: datetime, reason: str) -> bool:
+        parked = partial(job_transitions.parked, until=until, reason=reason)
+        return await self._let_go(lease, parked)
+
+    async def _let_go(self, lease: Lease, rule: Callable[[Job, datetime], Job]) -> bool:
+        async def let_go(turn: Turn) -> bool:
             for _ in range(TRIES):
                 job = await find_job(turn.jobs, lease.job_id)
                 if job is None or not job_transitions.holds(job, lease.token):
                     return False
-                released = _due_at_once(job_transitions.released(job, turn.now))
+                after = rule(job, turn.now)
                 if await write_change(
-                    turn, job, released, condition=owned(job), also=_NO_DISPATCH_LEASE
+                    turn, job, after, condition=owned(job), also=_NO_DISPATCH_LEASE
                 ):
                     return True
             raise PortUnavailable(_CHANGES_TOO_OFTEN)
@@ -140,7 +150,7 @@ class MongoJobLeases:
                 return None
             return job.status is JobStatus.PENDING and job.attempt == lease.attempt
 
-        return await self._server.run(release, settle=settle)
+        return await self._server.run(let_go, settle=settle)
 
     async def note_progress(self, lease: Lease, progress: Progress) -> bool:
         async def note(turn: Turn) -> bool:

@@ -42,6 +42,11 @@ async def list_filter(jobs: Collection, query: JobQuery) -> Document:
     return {"$and": wanted} if wanted else {}
 
 
+def parked_filter(config_name: str) -> Document:
+    """Parked jobs that may read from the connection."""
+    return {**_PARKED, **_may_read_from(config_name)}
+
+
 def in_use_filter(config_name: str) -> Document:
     """Active jobs that may read from the connection, without parked ones."""
     return {"dedup_active": True, "$nor": [_PARKED], **_may_read_from(config_name)}

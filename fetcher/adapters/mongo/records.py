@@ -14,6 +14,7 @@ from pymongo.errors import PyMongoError
 from pymongo.read_concern import ReadConcern
 from pymongo.write_concern import WriteConcern
 
+from fetcher.adapters.mongo.connection_breakers import MongoConnectionBreakers
 from fetcher.adapters.mongo.connection_records import MongoConnectionRecords
 from fetcher.adapters.mongo.dispatch_outbox import MongoDispatchOutbox
 from fetcher.adapters.mongo.document_fields import Document
@@ -69,6 +70,7 @@ async def open_mongo_records(
         server = MongoServer(client, _database(client, database_name), prepare=prepare)
         yield MongoRecords(
             connections=MongoConnectionRecords(server),
+            breakers=MongoConnectionBreakers(server),
             jobs=MongoJobRecords(server),
             dispatch=MongoDispatchOutbox(server),
             leases=MongoJobLeases(server),

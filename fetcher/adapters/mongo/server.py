@@ -57,6 +57,10 @@ class Turn:
         return self.database["connection"]
 
     @property
+    def breakers(self) -> Collection:
+        return self.database["connection_breaker"]
+
+    @property
     def majority_jobs(self) -> Collection:
         """Jobs as a majority of the servers has them: what is read here is never rolled back."""
         return self.jobs.with_options(read_concern=ReadConcern("majority"))

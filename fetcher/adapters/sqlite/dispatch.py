@@ -6,6 +6,7 @@ from typing import Final
 
 from fetcher.adapters.sqlite.database import Database, Session
 from fetcher.adapters.sqlite.job_rows import readable_jobs
+from fetcher.adapters.sqlite.rows import job_id_of
 from fetcher.adapters.sqlite.times import later_ms
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import DispatchBacklog, DispatchClaim
@@ -29,6 +30,12 @@ _DISPATCH_AGAIN: Final = """
         SELECT id FROM job WHERE status = 'pending' AND dispatched_at <= :until
         ORDER BY dispatched_at, id LIMIT :limit
     )
+"""
+_PARKED: Final = """
+    SELECT job.id FROM job_source JOIN job ON job.id = job_source.job_id
+    WHERE job_source.config_name = :config_name
+        AND job.status = 'pending' AND job.waiting_reason IS NOT NULL AND job.due_at > :now
+    ORDER BY job_source.created_at, job.id
 """
 
 
@@ -92,3 +99,18 @@ class SqliteDispatch:
             return session.change(_DISPATCH_AGAIN, {"until": until, "limit": limit})
 
         return await self._database.write(again)
+
+    async def wake_parked(self, config_name: str, *, told: int) -> list[JobId]:
+        def find(session: Session) -> list[Row]:
+            return session.rows(_PARKED, config_name=config_name, now=session.now_ms)
+
+        def wake(session: Session) -> list[JobId]:
+            found = find(session)
+            for row in found:
+                session.change("UPDATE job SET due_at = NULL WHERE id = :id", {"id": row["id"]})
+            return [job_id_of(row) for row in found[:told]]
+
+        # Mostly nobody waits: that must not cost a write each time.
+        if not await self._database.read(find):
+            return []
+        return await self._database.write(wake)

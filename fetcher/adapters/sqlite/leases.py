@@ -1,7 +1,9 @@
 """Leases of workers in SQLite."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
 
 from fetcher.adapters.sqlite import json_columns, rows
 from fetcher.adapters.sqlite.database import Database, Session
@@ -13,6 +15,7 @@ from fetcher.domain.jobs import (
     Claimed,
     ClaimRefusal,
     FinishAnswer,
+    Job,
     JobStatus,
     Lease,
     LeaseState,
@@ -85,14 +88,20 @@ class SqliteLeases:
         return await self._database.write(finish)
 
     async def release(self, lease: Lease) -> bool:
-        def release(session: Session) -> bool:
+        return await self._let_go(lease, transitions.released)
+
+    async def park(self, lease: Lease, *, until: datetime, reason: str) -> bool:
+        return await self._let_go(lease, partial(transitions.parked, until=until, reason=reason))
+
+    async def _let_go(self, lease: Lease, rule: Callable[[Job, datetime], Job]) -> bool:
+        def let_go(session: Session) -> bool:
             job = find_job(session, lease.job_id)
             if job is None or not transitions.holds(job, lease.token):
                 return False
-            save_state(session, transitions.released(job, from_ms(session.now_ms)))
+            save_state(session, rule(job, from_ms(session.now_ms)))
             return True
 
-        return await self._database.write(release)
+        return await self._database.write(let_go)
 
     async def note_progress(self, lease: Lease, progress: Progress) -> bool:
         statement = (

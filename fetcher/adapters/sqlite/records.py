@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from fetcher.adapters.sqlite.breakers import SqliteBreakers
 from fetcher.adapters.sqlite.cleanup import SqliteCleanup
 from fetcher.adapters.sqlite.connections import SqliteConnections
 from fetcher.adapters.sqlite.database import BUSY_SECONDS, Database
@@ -40,6 +41,7 @@ async def open_sqlite_records(
     try:
         yield SqliteRecordStore(
             connections=SqliteConnections(database),
+            breakers=SqliteBreakers(database),
             jobs=SqliteJobs(database),
             dispatch=SqliteDispatch(database),
             leases=SqliteLeases(database),

@@ -17,6 +17,10 @@ _EXPIRE: Final = """
 _DROP_EVENT_LEASES: Final = """
     UPDATE job SET event_lease_until = NULL WHERE event_pending = 1 AND event_lease_until > :now
 """
+_DROP_PROBES: Final = """
+    UPDATE connection_breaker SET probe_token = NULL, probe_until = NULL
+    WHERE probe_token IS NOT NULL
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +46,7 @@ class RestartRecovery:
 
         def recover(session: Session) -> Recovered:
             now = {"now": session.now_ms}
+            session.change(_DROP_PROBES, {})
             return Recovered(
                 undispatched=session.change(_UNDISPATCH, {}),
                 expired=session.change(_EXPIRE, now),

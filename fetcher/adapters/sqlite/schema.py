@@ -136,6 +136,24 @@ _SECOND: Final = (
 
 _THIRD: Final = ("ALTER TABLE job ADD COLUMN source_notes TEXT NOT NULL DEFAULT '{}'",)
 
+_FOURTH: Final = (
+    """
+    CREATE TABLE connection_breaker (
+        id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+        config_name TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        stage TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        failures INTEGER NOT NULL,
+        openings INTEGER NOT NULL,
+        retry_at INTEGER,
+        probe_token BLOB,
+        probe_until INTEGER,
+        changed_at INTEGER NOT NULL
+    ) STRICT
+    """,
+)
+
 
 def _to_version_1(connection: sqlite3.Connection) -> None:
     for statement in _FIRST:
@@ -162,7 +180,12 @@ def _to_version_3(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-STEPS: Final = (_to_version_1, _to_version_2, _to_version_3)
+def _to_version_4(connection: sqlite3.Connection) -> None:
+    for statement in _FOURTH:
+        connection.execute(statement)
+
+
+STEPS: Final = (_to_version_1, _to_version_2, _to_version_3, _to_version_4)
 """What makes version 1 of an empty file, version 2 of version 1, and so on."""
 
 VERSION: Final = len(STEPS)

@@ -44,6 +44,9 @@ JOB_INDEXES: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
         {"unique": True, "partialFilterExpression": {"dedup_active": True}},
     ),
 }
+BREAKER_INDEXES = {
+    "idx_connection_breaker_forgotten": ({"changed_at": 1}, {"expireAfterSeconds": 86400})
+}
 OWN_INDEXES: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
     "idx_job_dispatch": (
         {"dispatched_at": 1, "created_at": 1},
@@ -106,6 +109,7 @@ async def test_an_empty_database_gets_exactly_these_indexes(
 ) -> None:
     await records.jobs.latest_ended()
     assert indexes_of(bare, "connection") == CONNECTION_INDEXES
+    assert indexes_of(bare, "connection_breaker") == BREAKER_INDEXES
     assert indexes_of(bare, "job") == JOB_INDEXES | OWN_INDEXES
 
 

@@ -9,12 +9,16 @@ import trio.testing
 
 from fetcher.adapters.environment.internal_sources import EnvironmentSources
 from fetcher.adapters.memory.records import open_memory_records
+from fetcher.commands.job_sources import JobSources
+from fetcher.commands.recover_connection import RecoverConnection
 from fetcher.commands.resolve_sources import ResolveSources
 from fetcher.commands.run_job import JobRunParts, RunJob
+from fetcher.commands.source_breakers import SourceBreakers
 from fetcher.crypto.sealer import ResultSealer
+from fetcher.domain.breakers import BreakerChange
 from fetcher.domain.connections import Connection, SourceType
-from fetcher.domain.errors import PortUnavailable
-from fetcher.domain.ids import ConnectionId, new_connection_id, new_job_id
+from fetcher.domain.errors import PortError, PortUnavailable
+from fetcher.domain.ids import ConnectionId, JobId, new_connection_id, new_job_id
 from fetcher.domain.jobs import (
     Claimed,
     Filters,
@@ -22,6 +26,7 @@ from fetcher.domain.jobs import (
     JobOptions,
     JobStatus,
     MappedFields,
+    TerminalOutcome,
 )
 from fetcher_engine import (
     ConnectionDescriptor,
@@ -135,6 +140,20 @@ def a_connection(**changes: object) -> Connection:
     return Connection(**{**fields, **changes})  # type: ignore[arg-type] # a test's builder
 
 
+class BreakerTexts:
+    """What a log would hold."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def changed(self, change: BreakerChange) -> None:
+        if change.opened or change.closed:
+            self.lines.append("opened" if change.opened else "closed")
+
+    def failed(self, failure: PortError) -> None:
+        self.lines.append(failure.code)
+
+
 class Bench:
     def __init__(
         self,
@@ -147,15 +166,37 @@ class Bench:
             tables=(TableSnapshot(name="orders", fields=("id", "note")),),
         )
         self.source = source or MemorySource(rows=ROWS, schema=schema)
-        self.records = open_memory_records(lambda: NOW)
+        self.now = NOW
+        self.records = open_memory_records(lambda: self.now)
         self.objects = MemoryObjects()
+        self.engines = Sources(self.source)
+        self.log = BreakerTexts()
+        self.woken: list[JobId] = []
+        self.recover = RecoverConnection(
+            breakers=self.records.breakers,
+            dispatch=self.records.dispatch,
+            hint=self.woken.append,
+            log=self.log,
+        )
+        self.breakers = SourceBreakers(
+            breakers=self.records.breakers,
+            recover=self.recover,
+            sources=self.engines,
+            log=self.log,
+        )
+        self.resolve = ResolveSources(
+            internal=EnvironmentSources(internal or {}), stored=self.records.connections
+        )
         self.run_job = RunJob(
             JobRunParts(
-                resolve=ResolveSources(
-                    internal=EnvironmentSources(internal or {}), stored=self.records.connections
+                sources=JobSources(
+                    resolve=self.resolve,
+                    breakers=self.breakers,
+                    max_wait_seconds=3600,
                 ),
+                breakers=self.breakers,
                 leases=self.records.leases,
-                engines=Sources(self.source),
+                engines=self.engines,
                 objects=self.objects,  # type: ignore[arg-type] # the parts that are used
                 cleanup=self.records.cleanup,
                 new_sealer=lambda: ResultSealer(storage_key=STORAGE_KEY, hmac_key=HMAC_KEY),
@@ -179,3 +220,9 @@ class Bench:
         claim = await self.records.leases.claim(job.id, owner="w", lease_seconds=60)
         assert isinstance(claim, Claimed)
         return claim
+
+    async def outcome(self, claim: Claimed) -> TerminalOutcome:
+        """Of an attempt that is not parked."""
+        outcome = await self.run_job.run(claim.job, claim.lease)
+        assert isinstance(outcome, TerminalOutcome)
+        return outcome

@@ -45,7 +45,7 @@ async def bench() -> Bench:
 
 async def test_a_job_becomes_one_sealed_object_whose_facts_open_it(bench: Bench) -> None:
     claim = await bench.claimed()
-    outcome = await bench.run_job.run(claim.job, claim.lease)
+    outcome = await bench.outcome(claim)
     assert outcome.status is JobStatus.COMPLETED
     facts = outcome.result
     assert facts is not None
@@ -75,7 +75,7 @@ async def test_a_job_becomes_one_sealed_object_whose_facts_open_it(bench: Bench)
 async def test_what_the_source_told_of_its_reading_stays_with_the_result(bench: Bench) -> None:
     bench.source.notes = SourceNotes(has_snapshot=False, replaced_characters=3)
     claim = await bench.claimed()
-    outcome = await bench.run_job.run(claim.job, claim.lease)
+    outcome = await bench.outcome(claim)
     assert outcome.result is not None
     assert outcome.result.source_notes == {"sales_db": bench.source.notes}
     assert "replacedCharacters" not in outcome.event.payload, "the event's form is agreed"
@@ -83,7 +83,7 @@ async def test_what_the_source_told_of_its_reading_stays_with_the_result(bench: 
 
 async def test_what_was_read_of_each_table_stands_in_the_outcome(bench: Bench) -> None:
     claim = await bench.claimed()
-    outcome = await bench.run_job.run(claim.job, claim.lease)
+    outcome = await bench.outcome(claim)
     read = '{"id":9007199254740993,"note":"größe"},{"id":2,"note":null}'
     assert outcome.progress == {
         "sales_db": {"orders": TableProgress(rows=2, bytes=len(read.encode()))}
@@ -93,7 +93,7 @@ async def test_what_was_read_of_each_table_stands_in_the_outcome(bench: Bench) -
 async def test_a_later_attempt_writes_a_key_of_its_own(bench: Bench) -> None:
     claim = await bench.claimed()
     lease = replace(claim.lease, attempt=3)
-    outcome = await bench.run_job.run(claim.job, lease)
+    outcome = await bench.outcome(replace(claim, lease=lease))
     assert outcome.result is not None
     assert outcome.result.path == f"results/external-data/{claim.job.id}.3.json"
 
@@ -115,7 +115,7 @@ async def test_a_connection_that_is_gone_or_reassigned_fails_the_job(
     bench = Bench()
     await bench.records.connections.insert(a_connection(**changes))
     claim = await bench.claimed()
-    outcome = await bench.run_job.run(claim.job, claim.lease)
+    outcome = await bench.outcome(claim)
     assert outcome.status is JobStatus.FAILED
     assert outcome.failure is not None
     assert (outcome.failure.code, outcome.failure.message) == (code, message)
@@ -130,7 +130,7 @@ async def test_a_source_that_fails_names_source_stage_and_reason_and_leaves_no_o
         Stage.ROWS, "invalid_text", table="orders", column="note"
     )
     claim = await bench.claimed()
-    outcome = await bench.run_job.run(claim.job, claim.lease)
+    outcome = await bench.outcome(claim)
     failure = outcome.failure
     assert failure is not None
     assert (failure.code, failure.source, failure.stage, failure.reason) == (
@@ -146,7 +146,7 @@ async def test_a_source_that_fails_names_source_stage_and_reason_and_leaves_no_o
 
 async def test_a_missing_field_is_named(bench: Bench) -> None:
     claim = await bench.claimed(mapped_fields={"sales_db": {"orders": ("id", "totl")}})
-    outcome = await bench.run_job.run(claim.job, claim.lease)
+    outcome = await bench.outcome(claim)
     assert outcome.failure is not None
     assert outcome.failure.code == "validation"
     assert outcome.failure.message.endswith("schema mismatch: missing fields orders.totl")
@@ -154,7 +154,7 @@ async def test_a_missing_field_is_named(bench: Bench) -> None:
 
 async def test_an_unknown_table_fails_the_job_by_name(bench: Bench) -> None:
     claim = await bench.claimed(mapped_fields={"sales_db": {"ordres": ("id",)}})
-    outcome = await bench.run_job.run(claim.job, claim.lease)
+    outcome = await bench.outcome(claim)
     assert (outcome.status, outcome.event.status) == (JobStatus.FAILED, "failed")
     assert outcome.failure is not None
     assert outcome.failure.message == "sales_db: schema mismatch: missing tables ordres"
@@ -163,7 +163,7 @@ async def test_an_unknown_table_fails_the_job_by_name(bench: Bench) -> None:
 async def test_a_storage_failure_is_told_from_a_source_failure(bench: Bench) -> None:
     bench.objects.down = True
     claim = await bench.claimed()
-    outcome = await bench.run_job.run(claim.job, claim.lease)
+    outcome = await bench.outcome(claim)
     assert outcome.failure is not None
     assert outcome.failure.code == "storage_unavailable"
     assert outcome.failure.message == "saving external data to storage failed"
@@ -173,7 +173,7 @@ async def test_a_job_that_was_asked_to_stop_is_never_made_visible(bench: Bench) 
     claim = await bench.claimed()
     mark = failed_mark(claim.job, JOB_CANCELLED, at=NOW)
     await bench.records.jobs.request_cancel(claim.job.id, mark)
-    outcome = await bench.run_job.run(claim.job, claim.lease)
+    outcome = await bench.outcome(claim)
     assert outcome.status is JobStatus.CANCELLED
     assert json.loads(outcome.event.payload)["metadata"]["error"]["message"] == "job cancelled"
     assert bench.objects.objects == {}
@@ -250,7 +250,7 @@ async def test_a_connection_record_that_cannot_be_read_fails_the_job_and_crashes
 
     claim = await bench.claimed()
     bench.records.connections.find_by_config_names = corrupt  # type: ignore[method-assign] # a fault
-    outcome = await bench.run_job.run(claim.job, claim.lease)
+    outcome = await bench.outcome(claim)
     assert outcome.status is JobStatus.FAILED
     assert outcome.failure is not None
     assert outcome.failure.code == "record_corrupt"
@@ -269,6 +269,6 @@ async def test_a_record_store_that_is_away_for_a_while_does_not_fail_the_job(
         return await find(names)
 
     bench.records.connections.find_by_config_names = away_at_first  # type: ignore[method-assign] # a fault
-    outcome = await bench.run_job.run(claim.job, claim.lease)
+    outcome = await bench.outcome(claim)
     assert outcome.status is JobStatus.COMPLETED
     assert 45 <= trio.current_time() <= 53

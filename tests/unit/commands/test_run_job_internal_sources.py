@@ -40,13 +40,13 @@ async def test_internal_and_stored_sources_are_resolved_together() -> None:
     await bench.records.connections.insert(
         a_connection(config_name="plugin_crm", product_name="somebody-else")
     )
-    resolve = bench.run_job._parts.resolve
+    resolve = bench.resolve
     assert await resolve(["plugin_crm", "ext-a"]) == [stored, internal]
     assert await resolve(["nobody", "plugin_crm"]) == [internal]
     claim = await bench.claimed(
         mapped_fields={"ext-a": {"orders": ("id",)}, "plugin_crm": {"orders": ("id",)}}
     )
-    outcome = await bench.run_job.run(claim.job, claim.lease)
+    outcome = await bench.outcome(claim)
     assert outcome.status is JobStatus.COMPLETED, outcome.failure
     engines = bench.run_job._parts.engines
     assert isinstance(engines, Sources)
@@ -70,7 +70,7 @@ async def test_an_internal_source_without_its_variables_fails_the_job_by_name(
     claim = await bench.claimed(
         mapped_fields={name: {"orders": ("id",)}, "sales_db": {"orders": ("id",)}}
     )
-    outcome = await bench.run_job.run(claim.job, claim.lease)
+    outcome = await bench.outcome(claim)
     message = f"internal datasource '{name}' not configured via environment variables"
     assert outcome.failure is not None
     assert (outcome.failure.message, outcome.failure.code) == (message, code)
@@ -97,7 +97,7 @@ async def test_plugin_crm_has_codes_of_its_own(
     bench = Bench(internal={"plugin_crm": an_internal(type=source_type)})
     bench.source.stream_error = SourceFailure(Stage.ROWS, reason, table="orders", column="note")
     claim = await bench.claimed(mapped_fields={"plugin_crm": {"orders": ("id", "note")}})
-    outcome = await bench.run_job.run(claim.job, claim.lease)
+    outcome = await bench.outcome(claim)
     failure = outcome.failure
     assert failure is not None
     assert (failure.code, failure.reason) == (code, reason)
@@ -110,7 +110,7 @@ async def test_plugin_crm_has_codes_of_its_own(
 async def test_a_logical_collection_that_nobody_has() -> None:
     bench = Bench(internal={"plugin_crm": an_internal()})
     claim = await bench.claimed(mapped_fields={"plugin_crm": {"holders": ("id",)}})
-    outcome = await bench.run_job.run(claim.job, claim.lease)
+    outcome = await bench.outcome(claim)
     assert outcome.failure is not None
     assert outcome.failure.code == "FET-0059"
     assert outcome.failure.message == "plugin_crm: schema mismatch: missing tables holders"
@@ -122,6 +122,6 @@ async def test_another_sources_failure_has_no_code_of_plugin_crm() -> None:
     claim = await bench.claimed(
         mapped_fields={"a_db": {"nothing": ("id",)}, "plugin_crm": {"orders": ("id",)}}
     )
-    outcome = await bench.run_job.run(claim.job, claim.lease)
+    outcome = await bench.outcome(claim)
     assert outcome.failure is not None
     assert (outcome.failure.source, outcome.failure.code) == ("a_db", "validation")

@@ -20,7 +20,7 @@ import pytest
 
 from fetcher.api.connection_routes import SINGLE_TENANT_ID
 from fetcher.api.path_ids import connection_id
-from fetcher.commands.run_job import TENANT as TENANT_OF_JOBS
+from fetcher.commands.job_sources import TENANT as TENANT_OF_JOBS
 from fetcher.datasources.records import ResolvedConnectionStore, descriptor_of, record_of
 from fetcher.datasources.registry import load_connectors
 from fetcher.datasources.source_settings import RequestScope
