@@ -28,6 +28,7 @@ from fetcher.domain.jobs import (
     Job,
     JobStatus,
     Lease,
+    Parking,
     ResultFacts,
     TerminalOutcome,
 )
@@ -168,18 +169,22 @@ class FakeJobRun:
     def __init__(self, *, seconds: float = 1, status: JobStatus = JobStatus.COMPLETED) -> None:
         self.seconds = seconds
         self.status = status
+        self.parks_for = 0.0
         self.started: list[tuple[JobId, int]] = []
         self.cut_off: list[JobId] = []
         self.tidied: list[tuple[JobId, int | None]] = []
         self.discarded: list[tuple[JobId, int]] = []
 
-    async def run(self, job: Job, lease: Lease) -> TerminalOutcome:
+    async def run(self, job: Job, lease: Lease) -> TerminalOutcome | Parking:
         self.started.append((job.id, lease.attempt))
         try:
             await trio.sleep(self.seconds)
         except trio.Cancelled:
             self.cut_off.append(job.id)
             raise
+        if self.parks_for > 0:
+            until = now() + timedelta(seconds=self.parks_for)
+            return Parking(until=until, reason="connection sales_db is down")
         return an_outcome(self.status, job, lease.attempt)
 
     def cancelled(self, job: Job) -> TerminalOutcome:

@@ -24,6 +24,8 @@ from fetcher.api.services import (
     ReadinessAnswer,
     SystemServices,
 )
+from fetcher.bootstrap.breakers import LoggedBreakers
+from fetcher.commands.recover_connection import RecoverConnection
 from fetcher.concurrency import TrioConcurrency
 from fetcher.crypto.keys import KeyRing, KeySet
 from fetcher.domain.connections import Connection, SourceType
@@ -224,6 +226,12 @@ def an_api(
         sources=engines,
         cipher=ReversingCipher(),
         limiter=MemoryTestLimiter(),
+        recover=RecoverConnection(
+            breakers=records.breakers,
+            dispatch=records.dispatch,
+            hint=hints.append,
+            log=LoggedBreakers(),
+        ),
         hint=hints.append,
         hint_event=event_hints.append,
         cleanup=records.cleanup,

@@ -1,0 +1,120 @@
+"""Extractors and dispatcher: a job that waits for its connection."""
+
+from dataclasses import replace
+
+import trio
+import trio.testing
+
+from fetcher.actors.breaker_count import BreakerCount
+from fetcher.domain.breakers import FAILURES_TO_OPEN, SourceDown, failed
+from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.jobs import CancelAnswer, JobStatus
+from tests.contract.records.builders import a_connection
+from tests.unit.actors.bench import Bench, FakeConsumer, FakeJobRun, a_job, an_outcome
+from tests.unit.actors.worker import StoreAway, Worker, a_delivery_of
+
+
+async def test_a_parked_job_is_pending_and_its_delivery_acknowledged(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    job_run, consumer = FakeJobRun(), FakeConsumer()
+    job_run.parks_for = 30
+    [job] = await bench.insert(a_job())
+    delivery = a_delivery_of(job)
+    consumer.put(delivery)
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(2)
+    stored = await bench.records.jobs.get(job.id)
+    assert stored is not None
+    assert (stored.status, stored.waiting_reason) == (
+        JobStatus.PENDING,
+        "connection sales_db is down",
+    )
+    assert (stored.takeovers, stored.lease_token, stored.dispatched_at) == (0, None, None)
+    assert delivery.settled == ["ack"]
+    assert job_run.tidied == []
+    assert bench.relay_hints.receive_waiting(limit=5) == []
+    assert bench.counted("fetcher_jobs_total", outcome="parked") == 1
+    assert await bench.records.dispatch.claim_due(limit=5, lease_seconds=15) == []
+    await trio.sleep(30)
+    (again,) = await bench.records.dispatch.claim_due(limit=5, lease_seconds=15)
+    assert (again.job.id, again.dispatch_seq) == (job.id, 1)
+
+
+async def test_a_parked_job_runs_when_it_is_delivered_again(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    job_run, consumer = FakeJobRun(), FakeConsumer()
+    job_run.parks_for = 30
+    [job] = await bench.insert(a_job())
+    consumer.put(a_delivery_of(job))
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(2)
+        early = a_delivery_of(job)
+        consumer.put(early)
+        await trio.sleep(2)
+        assert early.settled == ["ack"]
+        assert len(job_run.started) == 1
+        job_run.parks_for = 0
+        await trio.sleep(30)
+        consumer.put(a_delivery_of(job))
+        await trio.sleep(2)
+        assert await bench.status_of(job) is JobStatus.COMPLETED
+        assert job_run.started == [(job.id, 1), (job.id, 2)]
+
+
+async def test_a_parking_waits_for_the_record_store(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    leases = StoreAway(bench, 0.5, 20)
+    bench.records = replace(bench.records, leases=leases)  # type: ignore[arg-type] # a fake by getattr
+    job_run, consumer = FakeJobRun(), FakeConsumer()
+    job_run.parks_for = 100
+    [job] = await bench.insert(a_job())
+    delivery = a_delivery_of(job)
+    consumer.put(delivery)
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(19)
+        assert delivery.settled == []
+        await trio.sleep(15)
+        assert delivery.settled == ["ack"]
+        assert await bench.status_of(job) is JobStatus.PENDING
+
+
+async def test_what_is_parked_is_cancelled_at_once(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    job_run, consumer = FakeJobRun(), FakeConsumer()
+    job_run.parks_for = 30
+    [job] = await bench.insert(a_job())
+    consumer.put(a_delivery_of(job))
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(2)
+    mark = an_outcome(JobStatus.CANCELLED, job).event
+    assert await bench.records.jobs.request_cancel(job.id, mark) is CancelAnswer.CANCELLED
+
+
+async def test_open_breakers_are_counted_whatever_the_store_does_in_between(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    class Flaky:
+        calls = 0
+
+        async def count_open(self) -> int:
+            self.calls += 1
+            if self.calls == 1:
+                raise PortUnavailable("store away")
+            return await bench.records.breakers.count_open()
+
+    connection = a_connection()
+    for _ in range(FAILURES_TO_OPEN):
+        down = SourceDown(stage="auth", reason="auth")
+        await bench.records.breakers.change(connection.id, failed(connection, down))
+    counting = BreakerCount(breakers=Flaky(), metrics=bench.metrics)  # type: ignore[arg-type] # what is asked
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(counting.run)
+        await trio.sleep(1)
+        assert bench.counted("fetcher_connection_breakers_open") == 0
+        await trio.sleep(15)
+        assert bench.counted("fetcher_connection_breakers_open") == 1
+        nursery.cancel_scope.cancel()
