@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pymysql
+import pymysql  # type: ignore[import-untyped] # its stubs are no dependency
 import pytest
 
 from tests.e2e.cluster import Api, Cluster, embedded
