@@ -5,7 +5,7 @@ import uuid
 
 import structlog
 import trio
-from hypercorn.typing import ASGISendEvent, HTTPScope, Scope
+from hypercorn.typing import ASGISendEvent, HTTPResponseStartEvent, HTTPScope, Scope
 
 from fetcher.api.asgi import (
     OF_SOURCE,
@@ -22,7 +22,7 @@ from fetcher.api.asgi import (
     send_problem,
 )
 from fetcher.api.metrics import KNOWN_METHODS, HttpMetrics
-from fetcher.api.problems import internal_problem
+from fetcher.api.problems import Problem, problem_of
 from fetcher.domain.crash_report import crash_places, crash_types
 
 log = structlog.get_logger(__name__)
@@ -68,8 +68,10 @@ class Observed:
             try:
                 await self._app(scope, receive, answer.send)
             except Exception as error:  # noqa: BLE001 - one request's crash must not end others
-                log.error("request_crashed", **crash_facts(error))
-                await answer.crash()
+                problem = problem_of(_only_one_of(error))
+                if answer.has_begun or problem.status >= 500:
+                    log.error("request_crashed", **crash_facts(error))
+                await answer.fail(problem)
             finally:
                 self._tell(scope, answer, trio.current_time() - started)
 
@@ -95,30 +97,51 @@ class Observed:
 
 
 class _Answer:
-    """The way back: adds the request id, remembers status and size."""
+    """The way back: adds the request id, remembers status and size.
+
+    The head is held until the first piece of the body: what fails before it has sent anything, like
+    a stream whose object is gone, still gets a status that says so.
+    """
 
     def __init__(self, send: Send, request_id: str) -> None:
         self._send = send
+        self._head: HTTPResponseStartEvent | None = None
         self.request_id = request_id
         self.status: int | None = None
         self.body_bytes = 0
 
+    @property
+    def has_begun(self) -> bool:
+        return self.status is not None
+
     async def send(self, event: ASGISendEvent) -> None:
         if event["type"] == "http.response.start":
-            self.status = event["status"]
             event["headers"] = [
                 *event["headers"],
                 (b"x-request-id", self.request_id.encode("ascii")),
             ]
-        elif event["type"] == "http.response.body":
+            self._head = event
+            return
+        if self._head is not None:
+            head, self._head = self._head, None
+            self.status = head["status"]
+            await self._send(head)
+        if event["type"] == "http.response.body":
             self.body_bytes += len(event["body"])
         await self._send(event)
 
-    async def crash(self) -> None:
-        """A 500 where nothing was sent yet; otherwise the server cuts the answer short."""
-        if self.status is None:
-            await send_problem(self.send, internal_problem())
+    async def fail(self, problem: Problem) -> None:
+        """The problem where nothing was sent yet; otherwise the server cuts the answer short."""
+        if not self.has_begun:
+            await send_problem(self.send, problem)
             await send_end(self.send)
+
+
+def _only_one_of(error: Exception) -> Exception:
+    """What a nursery has wrapped, where it is one."""
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
 
 
 def _client(scope: HTTPScope) -> str:

@@ -160,6 +160,7 @@ TOO_MANY_STREAMS: Final = "too_many_streams"
 
 FRAMEWORK_CODES: Mapping[int, str] = MappingProxyType(
     {
+        400: "bad_framing",
         404: "route_not_found",
         405: "method_not_allowed",
         408: "request_timeout",

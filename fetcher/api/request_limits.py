@@ -8,7 +8,6 @@ in.
 
 from collections.abc import Awaitable, Callable
 from enum import Enum, auto
-from urllib.parse import urlsplit
 
 import trio
 from hypercorn.typing import ASGIReceiveEvent, HTTPScope, Scope
@@ -63,6 +62,9 @@ class RequestLimits:
         if _header_bytes(scope) > MAX_HEADER_BYTES:
             problem = framework_problem(431, "Request Header Fields Too Large")
             await _refuse(problem, incoming, send)
+            return
+        if _has_two_lengths(scope):
+            await _refuse(framework_problem(400, "Bad Request"), incoming, send)
             return
         refused = await self._admit(scope)
         if refused is not None and not _has_body(scope):
@@ -164,12 +166,21 @@ def _has_body(scope: HTTPScope) -> bool:
     return declared.strip("0") != "" or header(scope, b"transfer-encoding") is not None
 
 
+def _has_two_lengths(scope: HTTPScope) -> bool:
+    """Whether somebody on the way may see the request's end elsewhere (RFC 9112, 6.1): whoever
+    smuggles a request past a proxy writes both, and the connection must not be used again."""
+    has_coding = header(scope, b"transfer-encoding") is not None
+    return has_coding and header(scope, b"content-length") is not None
+
+
 def _raw_path(scope: HTTPScope) -> str:
     """The path as it was sent: nothing in it is percent-decoded (spec 2.2)."""
     path = scope["raw_path"].decode("ascii", "replace")
-    if not path.startswith("/"):
-        path = urlsplit(path).path if "://" in path else ""
-    return path or "/"
+    if path.startswith("/"):
+        return path
+    # The absolute form (RFC 9112, 3.2.2), taken apart by hand: urlsplit raises on odd authorities.
+    _, _, after_scheme = path.partition("://")
+    return "/" + after_scheme.partition("/")[2]
 
 
 def _header_bytes(scope: HTTPScope) -> int:

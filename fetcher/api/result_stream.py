@@ -10,7 +10,8 @@ from werkzeug.datastructures import Headers
 
 from fetcher.api.problems import TOO_MANY_STREAMS, framework_problem
 from fetcher.api.routing import json_response
-from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.errors import ObjectNotFound, PortUnavailable
+from fetcher.domain.stored_results import ResultGone
 from fetcher.queries.stored_result import StoredResult
 
 CONTENT_TYPE: Final = "application/octet-stream"
@@ -33,8 +34,8 @@ class ResultStreams:
         if self._open >= self._at_most:
             problem = framework_problem(503, "Too many result streams", error_code=TOO_MANY_STREAMS)
             return json_response(problem.body, problem.status, headers=problem.headers)
-        # Bytes would make the framework set a Content-Length of its own.
-        body: AsyncIterator[bytes] | list[bytes] = [] if head_only else _ResultStream(stored, self)
+        # Bytes would make the framework set a Content-Length of its own; it fails on an empty list.
+        body = _no_body() if head_only else _ResultStream(stored, self)
         response = Response(body, content_type=CONTENT_TYPE, headers=_headers(stored))
         # The framework's own limit is for small answers; each chunk has its deadline.
         response.timeout = None
@@ -47,11 +48,16 @@ class ResultStreams:
         self._open -= 1
 
 
+async def _no_body() -> AsyncIterator[bytes]:
+    for nothing in ():
+        yield nothing
+
+
 class _ResultStream:
     """The object is opened with the first chunk, from where on aclose() is certain to follow.
 
-    A store that fails under way ends the answer short of its Content-Length, which tells the
-    client that it has only a part.
+    An object that was deleted since is FET-1024. A store that fails under way ends the answer short
+    of its Content-Length, which tells the client that it has only a part.
     """
 
     def __init__(self, stored: StoredResult, streams: ResultStreams) -> None:
@@ -70,7 +76,10 @@ class _ResultStream:
                 self._closing.callback(self._streams.left)
                 found = self._stored
                 reading = found.objects.read(found.facts.path)
-                self._chunks = await self._closing.enter_async_context(reading)
+                try:
+                    self._chunks = await self._closing.enter_async_context(reading)
+                except ObjectNotFound:
+                    raise ResultGone from None
             return await anext(self._chunks)
         raise PortUnavailable("the object store did not send in time")
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 import trio
+from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from fetcher import consumer
@@ -110,6 +111,34 @@ async def test_store_that_is_away_is_503_before_anything_is_sent() -> None:
     job = await completed(api)
     bucket(api).down = True
     assert (await api.get(result_path(job))).status == 503
+
+
+async def test_result_that_is_deleted_while_it_is_asked_for_is_not_found() -> None:
+    class Deleted(MemoryObjects):
+        async def size(self, key: str) -> int | None:
+            size = await super().size(key)
+            await self.delete(key)
+            return size
+
+    api = an_api_with_store(Deleted())
+    job = await completed(api)
+    scope = a_scope("GET", result_path(job).encode())
+    with capture_logs() as logs:
+        talk, body = await answer_of(api.app, scope)
+    assert talk.status == 404
+    assert b'"FET-1024"' in body
+    assert talk.header("content-length") == [str(len(body))]
+    assert [entry["log_level"] for entry in logs] == ["warning"]
+
+
+async def test_store_that_fails_before_its_first_chunk_is_503() -> None:
+    api = an_api_with_store()
+    job = await completed(api)
+    bucket(api).breaks_after = 0
+    talk, body = await answer_of(api.app, a_scope("GET", result_path(job).encode()))
+    assert (talk.status, talk.header("retry-after")) == (503, ["5"])
+    assert b'"FET-0003"' in body
+    assert bucket(api).open_reads == 0
 
 
 async def test_store_that_fails_under_way_ends_the_answer_short() -> None:

@@ -111,6 +111,18 @@ async def test_header_block_beyond_its_limit_is_refused() -> None:
     assert talk.status == 200
 
 
+async def test_request_with_two_lengths_is_refused_and_its_connection_given_up() -> None:
+    lengths = [(b"content-length", b"5"), (b"transfer-encoding", b"chunked")]
+    talk, body = await answer_of(an_api().app, a_scope("POST", JOBS.encode(), headers=lengths))
+    assert (talk.status, talk.header("connection")) == (400, ["close"])
+    assert parse(body) == {
+        "code": 400,
+        "title": "request_failed",
+        "message": "Bad Request",
+        "errorCode": "bad_framing",
+    }
+
+
 async def test_websockets_are_not_spoken() -> None:
     sent: list[str] = []
 
