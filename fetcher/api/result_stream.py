@@ -49,8 +49,9 @@ class ResultStreams:
 
 
 async def _no_body() -> AsyncIterator[bytes]:
-    for nothing in ():
-        yield nothing
+    nothing: tuple[bytes, ...] = ()
+    for chunk in nothing:
+        yield chunk
 
 
 class _ResultStream:

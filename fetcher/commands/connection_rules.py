@@ -18,7 +18,7 @@ from fetcher.domain.connections import (
     SourceType,
 )
 from fetcher.domain.json_text import dumps
-from fetcher.domain.json_values import JsonObject
+from fetcher.domain.json_values import JsonObject, holds_nul_key
 
 CONFIG_NAME = re.compile(r"[a-zA-Z0-9_-]+", re.ASCII)
 CONFIG_NAME_BYTES = range(3, 101)
@@ -104,11 +104,15 @@ def _decoded(body: str) -> bytes:
 
 
 def metadata_problem(metadata: JsonObject) -> str | None:
-    """Why the metadata is too large, or None."""
+    """Why the metadata cannot be kept, or None."""
     if len(metadata) > MAX_METADATA_KEYS:
         return f"at most {MAX_METADATA_KEYS} keys"
+    if any(len(key) > MAX_NAME_CHARACTERS for key in metadata):
+        return f"at most {MAX_NAME_CHARACTERS} characters a key"
     if any(len(dumps(value).encode()) > MAX_METADATA_VALUE_BYTES for value in metadata.values()):
         return f"at most {MAX_METADATA_VALUE_BYTES} bytes a value"
+    if holds_nul_key(metadata):
+        return "keys must not hold a NUL character"
     return None
 
 

@@ -14,7 +14,7 @@ from fetcher.compat.names import MAX_NAME_CHARACTERS
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.jobs import LIMIT_NAMES, Filters, JobOptions, MappedFields
 from fetcher.domain.json_text import dumps
-from fetcher.domain.json_values import JsonObject, JsonValue
+from fetcher.domain.json_values import JsonObject, JsonValue, holds_nul_key
 from fetcher_engine import Limits
 
 MAX_METADATA_BYTES = 64 * 1024
@@ -145,15 +145,9 @@ def _checked_metadata(metadata: JsonObject | None) -> JsonObject:
             _refuse(f"{path}: keys must not hold a dot or begin with a dollar sign")
     if len(dumps(metadata).encode()) > MAX_METADATA_BYTES:
         _refuse(f"metadata must have at most {MAX_METADATA_BYTES} bytes")
-    if _holds_nul_key(metadata):
+    if holds_nul_key(metadata):
         _refuse("metadata: keys must not hold a NUL character")
     return metadata
-
-
-def _holds_nul_key(value: JsonValue) -> bool:
-    if isinstance(value, Mapping):
-        return any("\0" in key or _holds_nul_key(below) for key, below in value.items())
-    return isinstance(value, list) and any(_holds_nul_key(below) for below in value)
 
 
 def _lowered(ceilings: Limits, options: JobOptions) -> Limits:

@@ -9,3 +9,10 @@ JsonScalar: TypeAlias = str | int | Decimal | bool | None
 
 JsonValue: TypeAlias = "JsonScalar | list[JsonValue] | Mapping[str, JsonValue]"
 JsonObject: TypeAlias = Mapping[str, JsonValue]
+
+
+def holds_nul_key(value: JsonValue) -> bool:
+    """Whether a name anywhere in it has a NUL character, which BSON cannot say."""
+    if isinstance(value, Mapping):
+        return any("\0" in key or holds_nul_key(below) for key, below in value.items())
+    return isinstance(value, list) and any(holds_nul_key(below) for below in value)
