@@ -73,6 +73,12 @@ def configure_logs(*, env_name: str, level: str, encoding: str) -> None:
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
 
 
+def send_logs_to_stderr() -> None:
+    """For commands: standard output is for what was asked for, a document or JSON."""
+    # Looked up for each record: who calls the command may exchange the stream.
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
+
+
 def _json_line(event: EventDict, **_: object) -> str:
     """A record is written whatever is in it: what JSON cannot say is told as Python shows it."""
     try:

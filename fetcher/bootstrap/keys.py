@@ -25,3 +25,17 @@ def key_ring(settings: Settings, folder: DataFolder | None) -> KeyRing:
         )
     except MasterKeyError as refused:
         raise StartRefused([f"decode master encryption key: {refused}"]) from None
+
+
+def existing_key_ring(settings: Settings) -> KeyRing:
+    """For commands that open or verify what a process has sealed or signed: no key is made.
+
+    Raise StartRefused as :func:`key_ring`, and where there is no key.
+    """
+    if settings.app_enc_key.get_secret_value() or not settings.needs_data_folder:
+        return key_ring(settings, None)
+    folder = DataFolder(settings.fetcher_data_dir)
+    if not folder.holds_master_key():
+        where = settings.fetcher_data_dir
+        raise StartRefused([f"APP_ENC_KEY: not set, and {where} holds no key of its own"])
+    return key_ring(settings, folder)

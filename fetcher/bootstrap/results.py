@@ -11,7 +11,7 @@ import trio
 
 from fetcher.adapters.local.data_folder import DataFolder
 from fetcher.adapters.local.object_folder import FolderObjectStore
-from fetcher.bootstrap.keys import key_ring
+from fetcher.bootstrap.keys import existing_key_ring
 from fetcher.bootstrap.stores import open_object_store, open_record_store
 from fetcher.bridge import open_asyncio
 from fetcher.crypto.keys import UnknownKeyVersion
@@ -66,7 +66,7 @@ async def fetch_result(
 async def opened_result(
     settings: Settings, key: str, expected: ExpectedResult, folder: DataFolder | None
 ) -> OpenedResult:
-    keys = key_ring(settings, folder)
+    keys = existing_key_ring(settings)
     key_set = keys.get(expected.key_version) if expected.key_version else keys.current
     opener = ResultOpener(
         storage_key=key_set.storage,

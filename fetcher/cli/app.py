@@ -9,6 +9,7 @@ from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 
 from fetcher.cli.exits import EXIT_SETTINGS, wide_console
+from fetcher.logs import send_logs_to_stderr
 from fetcher.settings import Role, Settings, SettingsRefused, load_settings
 
 RoleName = Literal["manager", "worker", "all"]
@@ -29,6 +30,7 @@ app.command(topology_app)
 
 def main() -> None:
     """Run one command; never returns."""
+    send_logs_to_stderr()
     try:
         code = app(sys.argv[1:], exit_on_error=False, print_error=False)
     except CycloptsError as usage:
@@ -87,11 +89,14 @@ def open_result(
     /,
     *,
     hmac: str = "",
-    size: int = 0,
+    size: int | None = None,
     output: Path | None = None,
     role: RoleOption = "all",
 ) -> int:
     """Fetch a stored result, verify and decrypt it, and print or save it.
+
+    Nothing is printed or saved before all of it was verified. Exit codes: 0; 1 it could not be
+    fetched or written; 2 settings or usage; 3 the object is not the result that was stored.
 
     Parameters
     ----------
@@ -109,8 +114,65 @@ def open_result(
     from fetcher.bootstrap.results import ExpectedResult
     from fetcher.cli.result_opening import open_stored_result
 
-    expected = ExpectedResult(hmac, size) if hmac else None
+    if bool(hmac) != (size is not None):
+        complain("open-result: --hmac and --size go together")
+        return EXIT_SETTINGS
+    expected = ExpectedResult(hmac, size) if size is not None else None
     return open_stored_result(settings_for(role), key, expected=expected, output=output)
+
+
+@app.command
+def verify_event(
+    file: str = "-",
+    /,
+    *,
+    exchange: str | None = None,
+    routing_key: str | None = None,
+    json: bool = False,
+    role: RoleOption = "all",
+) -> int:
+    """Tell whether messages are events that Fetcher signed, and why not.
+
+    The key is FETCHER_EXTERNAL_HMAC_KEY (what `fetcher keys derive` prints), else derived from
+    APP_ENC_KEY and APP_ENC_KEY_PREVIOUS. Exit codes: 0 all are; 2 settings, usage, or nothing that
+    could be read; 3 one is not.
+
+    Parameters
+    ----------
+    file
+        JSON with `headers`, `body`, `exchange` and `routingKey`: one, an array, or one a line (the
+        local events.jsonl); or messages as RabbitMQ's management interface gives them. By default
+        standard input.
+    exchange
+        Under which it was published, where the message does not say or was dead-lettered.
+    routing_key
+        The same: job.completed or job.failed.
+    json
+        A line of JSON for each message.
+    role
+        Whose settings to read for the key.
+    """
+    from fetcher.cli import event_verification as verification
+
+    try:
+        key = verification.external_key_of_environment()
+    except verification.InputUnreadable as unreadable:
+        complain(f"verify-event: {unreadable}")
+        return EXIT_SETTINGS
+    keys = [key] if key is not None else external_keys(settings_for(role))
+    route = verification.Route(exchange=exchange, routing_key=routing_key)
+    return verification.run_verification(file, keys=keys, route=route, as_json=json)
+
+
+def external_keys(settings: Settings) -> list[bytes]:
+    """The current one first. Exits where there is none: a new key would verify nothing."""
+    from fetcher.bootstrap.keys import existing_key_ring
+    from fetcher.domain.errors import StartRefused
+
+    try:
+        return [keys.external_hmac for keys in existing_key_ring(settings)]
+    except StartRefused as refused:
+        raise SettingsRefused(list(refused.problems)) from None
 
 
 @keys_app.command

@@ -4,6 +4,8 @@ from rich.console import Console
 
 EXIT_FAILED = 1
 EXIT_SETTINGS = 2
+EXIT_REJECTED = 3
+"""What was fetched is not what was sealed or signed."""
 NO_TERMINAL_WIDTH = 140
 
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import trio
 
 from fetcher.bootstrap.results import KNOWN_FAILURES, ExpectedResult, fetch_result
-from fetcher.crypto.opener import OpenedResult
+from fetcher.cli.exits import EXIT_FAILED, EXIT_REJECTED
+from fetcher.crypto.opener import OpenedResult, ResultRejected
 from fetcher.settings import Settings
-
-EXIT_FAILED = 1
 
 
 def open_stored_result(
@@ -21,7 +20,7 @@ def open_stored_result(
         opened = trio.run(fetch_result, settings, key, expected)
     except KNOWN_FAILURES as failed:
         print(f"open-result: {describe(failed)}", file=sys.stderr)
-        return EXIT_FAILED
+        return EXIT_REJECTED if isinstance(failed, ResultRejected) else EXIT_FAILED
     try:
         with opened:
             write(opened, output)

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import urllib.request
 
 from mypy_boto3_s3 import S3Client
 
@@ -107,7 +108,7 @@ def check_event_and_result(
 def test_a_source_that_fails_ends_the_job_with_stage_and_reason_and_an_event(
     cluster: Cluster, shop: SqlAddress
 ) -> None:
-    with cluster.manager() as (_, api), cluster.worker():
+    with cluster.manager() as (_, api), cluster.worker() as (_, worker):
         assert api.connect(postgres_connection(shop)).status == 201
         posted = api.post_job({"sales_db": {"orders": ["id", "totl"], "nothing": ["x"]}})
         assert posted.status == 202
@@ -119,3 +120,9 @@ def test_a_source_that_fails_ends_the_job_with_stage_and_reason_and_an_event(
         error = json.loads(event.body)["metadata"]["error"]
         assert error["code"] == "validation"
         assert "nothing" in error["message"]
+        # Its message is acknowledged: a failed job leaves nothing in the dead letters.
+        with urllib.request.urlopen(f"http://127.0.0.1:{worker.port}/metrics") as answer:
+            metrics = answer.read().decode()
+        assert "fetcher_deliveries_rejected_total{" not in metrics
+        assert 'fetcher_jobs_total{outcome="failed"} 1.0' in metrics
+    assert broker.read_all(cluster.amqp_url, cluster.work_queue) == []

@@ -56,6 +56,9 @@ class DataFolder:
         """
         return self._made(SPOOL_FOLDER)
 
+    def holds_master_key(self) -> bool:
+        return (self._path / MASTER_KEY_FILE).exists()
+
     def master_key(self) -> tuple[str, bool]:
         """The text of ``master.key`` and whether it was created just now (mode 0600, durably).
 

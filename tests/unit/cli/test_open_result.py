@@ -1,19 +1,23 @@
 """`fetcher open-result` beside a data folder, and what it says when it cannot."""
 
 import json
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import trio
+from pydantic import SecretStr
 
 from fetcher.adapters.sqlite.records import open_sqlite_records
-from fetcher.bootstrap.results import expected_from_events
+from fetcher.bootstrap.results import ExpectedResult, expected_from_events
+from fetcher.cli import main
 from fetcher.cli.result_opening import open_stored_result, save
 from fetcher.crypto.opener import OpenedResult
 from fetcher.domain.ids import new_job_id
 from fetcher.domain.jobs import Claimed, Job, JobStatus, LeaseState
 from fetcher.settings import Settings
+from tests.unit.crypto import vectors
 
 
 def event_line(key: str, size: int) -> str:
@@ -72,6 +76,41 @@ def test_a_running_service_keeps_its_leases(
     assert open_stored_result(settings, key, expected=None, output=None) == 1
     assert "no job or event names" in capsys.readouterr().err
     assert trio.run(find_expired, claimed) == ([], LeaseState.HELD)
+
+
+@pytest.mark.parametrize("options", [["--hmac=ab"], ["--size=3"]])
+def test_hmac_and_size_go_together(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["fetcher", "open-result", "external-data/x.json", *options])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "open-result: --hmac and --size go together\n"
+
+
+def test_an_object_that_is_not_the_result_is_exit_code_3_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Settings(fetcher_data_dir=tmp_path, app_enc_key=SecretStr(vectors.APP_ENC_KEY))
+    (tmp_path / "objects" / "external-data").mkdir(parents=True)
+    key = "external-data/x.json"
+    (tmp_path / "objects" / key).write_bytes(vectors.RESULT_OBJECT)
+    output = tmp_path / "result.json"
+
+    def opened(hmac: str, size: int = 103) -> int:
+        expected = ExpectedResult(hmac, size)
+        return open_stored_result(settings, key, expected=expected, output=output)
+
+    assert opened("0" * 64) == 3
+    assert opened(vectors.RESULT_HMAC, size=104) == 3
+    told = capsys.readouterr()
+    assert told.err == (
+        "open-result: result rejected: wrong hmac\nopen-result: result rejected: wrong size\n"
+    )
+    assert not output.exists()
+    assert opened(vectors.RESULT_HMAC) == 0
+    assert output.read_bytes() == vectors.RESULT_PLAINTEXT
 
 
 class Opened(OpenedResult):
