@@ -12,6 +12,7 @@ from fetcher.api.authorization import Authorization
 from fetcher.api.connection_routes import connection_routes
 from fetcher.api.cors import Cors
 from fetcher.api.job_routes import job_routes
+from fetcher.api.job_validation_routes import job_validation_routes
 from fetcher.api.metrics import HttpMetrics
 from fetcher.api.observation import Observed, crash_facts
 from fetcher.api.openapi import openapi_document
@@ -65,6 +66,7 @@ def manager_routes(services: ApiServices) -> list[Route]:
         *connection_routes(services),
         *source_routes(services),
         *job_routes(services),
+        *job_validation_routes(services),
         *result_routes(services),
         *swagger_routes(),
     ]

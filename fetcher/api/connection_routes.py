@@ -29,10 +29,10 @@ from fetcher.commands.assign_connection import AssignConnection
 from fetcher.commands.connection_refusals import refuse_invalid
 from fetcher.commands.create_connection import CreateConnection
 from fetcher.commands.delete_connection import DeleteConnection
-from fetcher.commands.member_paths import member
 from fetcher.commands.patch_connection import PatchConnection
 from fetcher.domain.connections import ConnectionQuery
 from fetcher.domain.errors import FetcherError, PortError
+from fetcher.domain.member_paths import member
 from fetcher.queries.find_connection import FindConnection
 from fetcher.queries.list_connections import ListConnections
 from fetcher_engine import TenantContext

@@ -12,10 +12,10 @@ from pydantic_core import ErrorDetails
 from quart import Request
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from fetcher.commands.member_paths import member
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.json_text import JsonTextError, parse
 from fetcher.domain.json_values import JsonValue
+from fetcher.domain.member_paths import member
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64

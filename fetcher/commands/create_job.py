@@ -1,21 +1,14 @@
 """Create a job, or find the one that the same request made already (spec rest-api 9)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import trio
 
 from fetcher.commands.idempotency import IdempotencyKeys
 from fetcher.commands.job_admission import JobAdmission, TooManyPendingJobs
-from fetcher.commands.job_filters import (
-    refuse_lost_filters,
-    refuse_unanswerable_filters,
-    source_names,
-)
-from fetcher.commands.job_order import CheckedOrder, JobOrder, checked
 from fetcher.commands.preflight import Preflight
 from fetcher.commands.resolve_sources import ResolveSources
-from fetcher.domain.connections import Connection
 from fetcher.domain.errors import (
     DuplicateActiveJob,
     DuplicateIdempotencyKey,
@@ -23,8 +16,9 @@ from fetcher.domain.errors import (
     PortUnavailable,
 )
 from fetcher.domain.ids import JobId, new_job_id
+from fetcher.domain.job_order import CheckedOrder, JobOrder, JudgedOrder, judged_order
 from fetcher.domain.jobs import Job, JobStatus, idempotency_key
-from fetcher.domain.request_hash import request_hash
+from fetcher.domain.source_admission import admitted_sources
 from fetcher.domain.times import cut_to_milliseconds
 from fetcher.ports import JobRecords, UtcNow
 from fetcher_engine import Limits, TenantContext
@@ -38,12 +32,6 @@ class CreatedJob:
     job: Job
     is_new: bool
     """False: the request is a repeat, and this is the job it made before."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedOrder:
-    asked: CheckedOrder
-    request_hash: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +78,9 @@ class CreateJob:
 
         Raise a FetcherError with the code of spec 9.2's first failing step among 2 to 6.
         """
-        asked = checked(
+        return judged_order(
             order, ceilings=self._rules.ceilings, options_enabled=self._rules.options_enabled
         )
-        digest = request_hash(asked.requested_fields, asked.filters, asked.metadata, asked.options)
-        return JudgedOrder(asked, digest)
 
     async def __call__(
         self, judged: JudgedOrder, *, tenant: TenantContext, key: str | None = None
@@ -137,33 +123,12 @@ class CreateJob:
             if active is None:
                 raise refused
             return CreatedJob(active, is_new=False)
-        connections = await self._resolved(sorted(asked.mapped_fields))
-        sources = source_names(connections, keeps_default=self._rules.keeps_default_schema)
-        refuse_lost_filters(asked.filters, asked=asked.mapped_fields, sources=sources)
-        refuse_unanswerable_filters(asked.filters, sources)
-        stored = [connection for connection in connections if not connection.is_internal]
-        for connection in stored:
-            _check_product(connection, asked.source)
+        connections = await self._resolve(sorted(asked.mapped_fields))
+        admitted_sources(asked, connections, keeps_default=self._rules.keeps_default_schema)
         if self._rules.preflight_test:
+            stored = [connection for connection in connections if not connection.is_internal]
             await self._preflight.check(stored, tenant=tenant)
         return await self._store(self._pending(asked, digest, scoped_key))
-
-    async def _resolved(self, names: Sequence[str]) -> Sequence[Connection]:
-        """Every named connection, by name."""
-        found = await self._resolve(names)
-        if not found:
-            raise FetcherError(
-                "FET-1020",
-                "No Connections Found",
-                f"none of the data sources is configured: {', '.join(names)}",
-            )
-        known = {connection.config_name for connection in found}
-        missing = next((name for name in names if name not in known), None)
-        if missing is not None:
-            raise FetcherError(
-                "FET-1020", "Missing Data Source", f"the data source {missing} is not configured"
-            )
-        return found
 
     def _pending(self, asked: CheckedOrder, digest: str, scoped_key: str | None) -> Job:
         return Job(
@@ -218,18 +183,3 @@ _COUNT_AS_REPEAT = frozenset({JobStatus.PENDING, JobStatus.PROCESSING, JobStatus
 
 def _counts_as_repeat(job: Job) -> bool:
     return job.status in _COUNT_AS_REPEAT and job.result_deleted_at is None
-
-
-def _check_product(connection: Connection, source: str) -> None:
-    if not connection.product_name:
-        raise FetcherError(
-            "FET-1014",
-            "Connection Not Assigned",
-            f"the connection {connection.config_name} belongs to no product",
-        )
-    if connection.product_name.strip().lower() != source:
-        raise FetcherError(
-            "FET-1016",
-            "Product Mismatch",
-            f"the connection {connection.config_name} belongs to another product",
-        )

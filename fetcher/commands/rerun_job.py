@@ -1,9 +1,9 @@
 """Run the request of a job that has ended once more, as a new job."""
 
-from fetcher.commands.create_job import CreatedJob, CreateJob, JudgedOrder
-from fetcher.commands.job_order import CheckedOrder
+from fetcher.commands.create_job import CreatedJob, CreateJob
 from fetcher.domain.errors import FetcherError, JobNotFound
 from fetcher.domain.ids import JobId
+from fetcher.domain.job_order import CheckedOrder, JudgedOrder
 from fetcher.domain.jobs import Job
 from fetcher.domain.request_hash import request_hash
 from fetcher.ports import JobRecords

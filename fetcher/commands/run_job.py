@@ -8,15 +8,15 @@ from typing import Protocol
 import trio
 
 from fetcher.commands.job_failures import failure_of
-from fetcher.commands.job_filters import source_names
 from fetcher.commands.job_progress import ProgressBoard, keep_noted
 from fetcher.commands.job_sources import TENANT, JobFailed, JobParked, JobSources
 from fetcher.commands.source_breakers import SourceBreakers
 from fetcher.compat import normalized_request
 from fetcher.domain.connections import Connection
 from fetcher.domain.errors import PortError, PortUnavailable
+from fetcher.domain.job_filters import source_names
+from fetcher.domain.job_order import lowered_limits
 from fetcher.domain.jobs import (
-    LIMIT_NAMES,
     FailureFacts,
     Job,
     JobStatus,
@@ -39,7 +39,7 @@ from fetcher.ports import (
     SourceEngines,
     UtcNow,
 )
-from fetcher_engine import EngineError, ExtractionRequest, Limits
+from fetcher_engine import EngineError, ExtractionRequest
 
 TIDY_SECONDS = 10.0
 LOST_PAUSE_SECONDS = 1.0
@@ -207,7 +207,7 @@ class RunJob:
         names = source_names(connections, keeps_default=self._parts.keeps_default_schema)
         fields, filters = normalized_request(job.mapped_fields, job.filters, names)
         return ExtractionRequest(
-            mapped_fields=fields, filters=filters, overrides=lowered_limits(job)
+            mapped_fields=fields, filters=filters, overrides=lowered_limits(job.options)
         )
 
     async def _may_become_visible(self, lease: Lease) -> bool:
@@ -228,10 +228,3 @@ class RunJob:
         except PortUnavailable:
             return LeaseState.HELD
         return states[lease.job_id]
-
-
-def lowered_limits(job: Job) -> Limits | None:
-    """``dataRequest.options.limits`` under the Engine's own names."""
-    if not job.options.limits:
-        return None
-    return Limits(**{LIMIT_NAMES[name]: value for name, value in job.options.limits.items()})  # type: ignore[arg-type] # checked when the job was created; the Engine checks each again

@@ -5,10 +5,10 @@ The order of the checks is the Wire's (spec rest-api 8.9).
 
 from collections.abc import Sequence, Sized
 
-from fetcher.commands.job_order import AskedFields, check_name
-from fetcher.commands.member_paths import member
 from fetcher.domain.errors import FetcherError
+from fetcher.domain.job_order import AskedFields, check_name
 from fetcher.domain.jobs import MappedFields
+from fetcher.domain.member_paths import member
 from fetcher_engine import Limits
 
 _ROOT = "mappedFields"

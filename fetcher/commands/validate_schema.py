@@ -4,34 +4,35 @@ Names are compared as a job's are: by the same normalization, through the same c
 same Engine. So ``plugin_crm`` is asked for by its logical collections here too.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 
 import trio
 
-from fetcher.commands.job_filters import source_names
-from fetcher.commands.job_order import AskedFields
-from fetcher.commands.member_paths import member
 from fetcher.commands.resolve_sources import ResolveSources
 from fetcher.commands.schema_question import checked_question, limit_exceeded
-from fetcher.compat import SourceNames, normalized_field, normalized_table
 from fetcher.domain.connections import Connection
 from fetcher.domain.errors import HOST_REFUSED, FetcherError, ForbiddenHost
+from fetcher.domain.job_filters import source_names
+from fetcher.domain.job_order import AskedFields
 from fetcher.domain.jobs import JobOptions, MappedFields
-from fetcher.domain.schema_mismatches import MismatchType, SchemaMismatch
+from fetcher.domain.member_paths import member
+from fetcher.domain.schema_mismatches import (
+    AskedSource,
+    MismatchType,
+    SchemaMismatch,
+    source_is_down,
+)
 from fetcher.domain.tls_modes import refuse_stored_tls_mode
 from fetcher.ports import SourceEngines
 from fetcher_engine import (
     DatasourceMapping,
     Engine,
     EngineError,
-    FailureType,
     Limits,
     SchemaValidationRequest,
     TableMapping,
     TenantContext,
-    ValidationFailure,
 )
 
 AT_ONCE = 4
@@ -87,10 +88,10 @@ class ValidateSchema:
         places = trio.Semaphore(AT_ONCE)
 
         async def look(source: str, *, cancel: trio.CancelScope) -> None:
-            one = _Question(source, asked[source], names[source])
+            one = AskedSource(source, asked[source], names[source])
             async with places:
                 try:
-                    found[source] = await one.answer(engine, tenant)
+                    found[source] = await _answer(one, engine, tenant)
                 except FetcherError as refusal:
                     refused.append(refusal)
                     cancel.cancel()
@@ -104,71 +105,36 @@ class ValidateSchema:
                         )
         if refused:
             raise refused[0]
-        return [each for source in sorted(asked) for each in found.get(source, [_down(source)])]
-
-
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """What is asked of one source."""
-
-    source: str
-    tables: Mapping[str, Sequence[str]]
-    names: SourceNames
-
-    async def answer(self, engine: Engine, tenant: TenantContext) -> Sequence[SchemaMismatch]:
-        """Raise ``FET-0414`` or ``FET-1061``."""
-        try:
-            report = await engine.validate_schema(tenant, self._request())
-        except EngineError as error:
-            down = error
-        else:
-            return list(self._mismatches(report.failures))
-        if down.reason == HOST_REFUSED:
-            raise ForbiddenHost
-        return [_down(self.source)]
-
-    def _request(self) -> SchemaValidationRequest:
-        """A mapping for each table as it was written: two spellings of one are judged apart."""
-        tables = [
-            TableMapping(self._table(table), [self._field(field) for field in fields])
-            for table, fields in self.tables.items()
+        return [
+            each for source in sorted(asked) for each in found.get(source, [source_is_down(source)])
         ]
-        return SchemaValidationRequest([DatasourceMapping(self.source, tables)])
-
-    def _mismatches(self, failures: Sequence[ValidationFailure]) -> Iterator[SchemaMismatch]:
-        found = {(each.type, each.table, each.field): each.candidates for each in failures}
-        for table in sorted(self.tables):
-            name = self._table(table)
-            if (FailureType.LIMIT_EXCEEDED, name, "") in found:
-                path = member(member("mappedFields", self.source), table)
-                raise limit_exceeded(f"{path} means more fields than a job may ask for")
-            if (missing := (FailureType.TABLE_NOT_FOUND, name, "")) in found:
-                yield SchemaMismatch(
-                    type=MismatchType.TABLE_NOT_FOUND,
-                    data_source=self.source,
-                    table=table,
-                    candidates=found[missing],
-                )
-                continue
-            for field in self.tables[table]:
-                if (missing := (FailureType.FIELD_NOT_FOUND, name, self._field(field))) in found:
-                    yield SchemaMismatch(
-                        type=MismatchType.FIELD_NOT_FOUND,
-                        data_source=self.source,
-                        table=table,
-                        field=field,
-                        candidates=found[missing],
-                    )
-
-    def _table(self, table: str) -> str:
-        return normalized_table(table, self.names)
-
-    def _field(self, field: str) -> str:
-        return normalized_field(field, self.names)
 
 
-def _down(source: str) -> SchemaMismatch:
-    return SchemaMismatch(type=MismatchType.DATA_SOURCE_DOWN, data_source=source)
+async def _answer(
+    one: AskedSource, engine: Engine, tenant: TenantContext
+) -> Sequence[SchemaMismatch]:
+    """Raise ``FET-0414`` or ``FET-1061``."""
+    try:
+        report = await engine.validate_schema(tenant, _request(one))
+    except EngineError as error:
+        down = error
+    else:
+        if (wide := one.oversized(report.failures)) is not None:
+            path = member(member("mappedFields", one.name), wide)
+            raise limit_exceeded(f"{path} means more fields than a job may ask for")
+        return list(one.mismatches(report.failures))
+    if down.reason == HOST_REFUSED:
+        raise ForbiddenHost
+    return [source_is_down(one.name)]
+
+
+def _request(one: AskedSource) -> SchemaValidationRequest:
+    """A mapping for each table as it was written: two spellings of one are judged apart."""
+    tables = [
+        TableMapping(one.table(table), [one.field(field) for field in fields])
+        for table, fields in one.tables.items()
+    ]
+    return SchemaValidationRequest([DatasourceMapping(one.name, tables)])
 
 
 def _is_openable(connection: Connection) -> bool:

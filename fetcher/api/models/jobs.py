@@ -16,7 +16,7 @@ from fetcher.api.models.request_schemas import (
     filters_schema,
 )
 from fetcher.api.payloads import Part, StrictPart
-from fetcher.commands.job_order import CHOICES, JobOrder
+from fetcher.domain.job_order import CHOICES, JobOrder
 from fetcher.domain.jobs import JobOptions, Operator
 from fetcher.domain.json_values import JsonObject, JsonValue
 

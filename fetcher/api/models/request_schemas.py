@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fetcher.commands import connection_rules as rules
-from fetcher.commands.job_filters import MAX_VALUES
 from fetcher.compat.names import MAX_NAME_CHARACTERS
 from fetcher.domain.connections import (
     FAIL_ON_INVALID_TEXT,
@@ -17,6 +16,7 @@ from fetcher.domain.connections import (
     REPLACE_INVALID_TEXT,
     SourceType,
 )
+from fetcher.domain.job_filters import MAX_VALUES
 from fetcher.domain.jobs import Operator
 from fetcher.domain.tls_modes import TLS_MODES, VERIFYING_TLS_MODES
 

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, WithJsonSchema
 from fetcher.api.models.connections import Answer
 from fetcher.api.models.request_schemas import ASKED_FIELDS
 from fetcher.api.payloads import Part
-from fetcher.commands.job_order import AskedFields
+from fetcher.domain.job_order import AskedFields
 from fetcher.domain.schema_mismatches import SchemaMismatch
 
 
@@ -39,6 +39,8 @@ class MismatchAnswer(Answer):
     table: str | None = None
     field: str | None = None
     candidates: list[str] | None = None
+    stage: str | None = None
+    reason: str | None = None
 
     @classmethod
     def of(cls, mismatch: SchemaMismatch) -> Self:
@@ -48,6 +50,8 @@ class MismatchAnswer(Answer):
             table=mismatch.table or None,
             field=mismatch.field or None,
             candidates=list(mismatch.candidates) or None,
+            stage=mismatch.stage or None,
+            reason=mismatch.reason or None,
         )
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fetcher.commands.job_failures import failure_of
-from fetcher.commands.job_filters import source_names
 from fetcher.compat import normalized_request
 from fetcher.domain.connections import Connection, SourceType
+from fetcher.domain.job_filters import source_names
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EngineError, ErrorCategory, ExtractionRequest
 from tests.integration.datasources import mariadb as on_mariadb

@@ -6,9 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from fetcher.commands.job_filters import source_names
 from fetcher.compat import normalized_request
 from fetcher.domain.connections import Connection, SourceType
+from fetcher.domain.job_filters import source_names
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import (
     ColumnSnapshot,

@@ -30,6 +30,7 @@ PERMISSIONS = {
     ("DELETE", f"{CONNECTIONS}/{{id}}"): "connections/delete",
     ("POST", JOBS): "fetcher/post",
     ("GET", JOBS): "fetcher/get",
+    ("POST", f"{JOBS}/validate"): "fetcher/post",
     ("GET", f"{JOBS}/events"): "fetcher/get",
     ("GET", NEW): "fetcher/get",
     ("GET", f"{NEW}/result"): "fetcher/get",

@@ -9,11 +9,11 @@ from trio.testing import MockClock
 from fetcher.adapters.environment.internal_sources import EnvironmentSources
 from fetcher.commands.create_job import INSERT_SECONDS, CreateJob, JobRules
 from fetcher.commands.job_admission import JobAdmission
-from fetcher.commands.job_order import JobOrder
 from fetcher.commands.preflight import Preflight
 from fetcher.commands.resolve_sources import ResolveSources
 from fetcher.domain.errors import PortUnavailable
 from fetcher.domain.ids import JobId
+from fetcher.domain.job_order import JobOrder
 from fetcher.domain.jobs import Job
 from fetcher.ports import ConnectionRecords, JobRecords
 from fetcher_engine import Limits, TenantContext

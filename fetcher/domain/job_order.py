@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeAlias
 
-from fetcher.commands.job_filters import checked_filters
-from fetcher.commands.member_paths import member
 from fetcher.compat.names import MAX_NAME_CHARACTERS
 from fetcher.domain.errors import FetcherError
+from fetcher.domain.job_filters import checked_filters
 from fetcher.domain.jobs import LIMIT_NAMES, Filters, JobOptions, MappedFields
 from fetcher.domain.json_text import dumps
 from fetcher.domain.json_values import JsonObject, JsonValue, holds_nul_key
+from fetcher.domain.member_paths import member
+from fetcher.domain.request_hash import request_hash
 from fetcher_engine import Limits
 
 MAX_METADATA_BYTES = 64 * 1024
@@ -56,6 +57,19 @@ class CheckedOrder:
     def source(self) -> str:
         """The product that asks, as it is compared (decisions: without case)."""
         return str(self.metadata.get("source", "")).strip().lower()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedOrder:
+    asked: CheckedOrder
+    request_hash: str
+
+
+def judged_order(order: JobOrder, *, ceilings: Limits, options_enabled: bool) -> JudgedOrder:
+    """What can be said of a request without a look outside; raise as :func:`checked`."""
+    asked = checked(order, ceilings=ceilings, options_enabled=options_enabled)
+    digest = request_hash(asked.requested_fields, asked.filters, asked.metadata, asked.options)
+    return JudgedOrder(asked, digest)
 
 
 def checked(order: JobOrder, *, ceilings: Limits, options_enabled: bool) -> CheckedOrder:
@@ -148,6 +162,13 @@ def _checked_metadata(metadata: JsonObject | None) -> JsonObject:
     if holds_nul_key(metadata):
         _refuse("metadata: keys must not hold a NUL character")
     return metadata
+
+
+def lowered_limits(options: JobOptions) -> Limits | None:
+    """``dataRequest.options.limits`` under the Engine's own names; None where none is lowered."""
+    if not options.limits:
+        return None
+    return Limits(**{LIMIT_NAMES[name]: value for name, value in options.limits.items()})  # type: ignore[arg-type] # checked when the job was created; the Engine checks each again
 
 
 def _lowered(ceilings: Limits, options: JobOptions) -> Limits:

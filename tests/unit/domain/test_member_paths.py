@@ -1,4 +1,4 @@
-from fetcher.commands.member_paths import member
+from fetcher.domain.member_paths import member
 
 
 def test_plain_names_are_joined_by_dots() -> None:

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import NoReturn
 
-from fetcher.commands.member_paths import member
 from fetcher.compat import SourceNames, normalized_request, normalized_table, plugin_crm
 from fetcher.compat.names import MAX_NAME_CHARACTERS
 from fetcher.domain.connections import Connection
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.jobs import Condition, Filters, MappedFields, Operator
 from fetcher.domain.json_values import JsonScalar, JsonValue
+from fetcher.domain.member_paths import member
 from fetcher_engine import Limits, SourceFailure
 
 ROOT = "dataRequest.filters"
