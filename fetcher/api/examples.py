@@ -19,6 +19,7 @@ from fetcher.api.models.job_answers import (
     JobAnswer,
     JobListAnswer,
 )
+from fetcher.api.models.job_validation import ValidJobAnswer
 from fetcher.api.models.jobs import CreateJobRequest
 from fetcher.api.models.results import PreviewAnswer
 from fetcher.api.models.schema_validation import (
@@ -102,6 +103,27 @@ EXAMPLES: Final[Mapping[type[BaseModel] | None, object]] = {
     CreateJobRequest: {
         "dataRequest": {"mappedFields": _MAPPED_FIELDS, "filters": _FILTERS},
         "metadata": _METADATA,
+    },
+    ValidJobAnswer: {
+        "valid": True,
+        "sources": {
+            "sales_db": {
+                "type": "POSTGRESQL",
+                "tables": {
+                    "orders": {"fields": ["id", "total"], "estimatedRows": 1200},
+                    "public.customers": {"fields": ["id"]},
+                },
+            }
+        },
+        "limits": {
+            "maxDatasources": 10,
+            "maxTablesPerDatasource": 20,
+            "maxFieldsPerTable": 50,
+            "maxConcurrency": 4,
+            "timeout": 300,
+            "maxResultBytes": 268435456,
+        },
+        "requestHash": "a3d9" * 16,
     },
     CreateJobAnswer: {
         "jobId": ID,

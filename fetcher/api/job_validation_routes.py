@@ -9,6 +9,7 @@ from fetcher.api.models.job_validation import ValidJobAnswer
 from fetcher.api.models.jobs import CreateJobRequest
 from fetcher.api.models.schema_validation import SchemaMismatchAnswer
 from fetcher.api.payloads import read_payload
+from fetcher.api.refusals import ASKED_JOB, BODY
 from fetcher.api.routing import Route, Success, answer
 from fetcher.api.services import ApiServices
 from fetcher.commands.resolve_sources import ResolveSources
@@ -54,6 +55,7 @@ def job_validation_routes(services: ApiServices) -> list[Route]:
             action="post",
             handler=routes.validate,
             request=CreateJobRequest,
+            refusals=[*BODY, *ASKED_JOB, "FET-0402", "rate_limit_exceeded"],
             successes={
                 200: Success(description="What the job would read", model=ValidJobAnswer),
                 422: Success(description="What does not fit", model=SchemaMismatchAnswer),

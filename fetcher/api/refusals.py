@@ -81,15 +81,8 @@ BODY: Final = ("FET-0001",)
 ID: Final = ("FET-0404", "FET-1001")
 PAGE: Final = ("FET-0405", "FET-0406", "FET-0407", "FET-0408", "FET-0409")
 OPENED_SOURCE: Final = ("FET-0413", "FET-0414")
-NEW_JOB: Final = (
-    *OPENED_SOURCE,
-    "FET-0401",
-    "FET-1014",
-    "FET-1016",
-    "FET-1020",
-    "FET-1040",
-    "too_many_pending_jobs",
-)
+ASKED_JOB: Final = (*OPENED_SOURCE, "FET-0401", "FET-1014", "FET-1016", "FET-1020")
+NEW_JOB: Final = (*ASKED_JOB, "FET-1040", "too_many_pending_jobs")
 
 
 @dataclass(frozen=True, slots=True)

@@ -311,7 +311,7 @@ async def test_large_request_is_judged_and_shown_beside_the_loop(
         threads.append(threading.get_ident())
         return request_hash(*parts)
 
-    monkeypatch.setattr("fetcher.commands.create_job.request_hash", noted_hash)
+    monkeypatch.setattr("fetcher.domain.job_order.request_hash", noted_hash)
     api = await an_api_with()
     values: JsonValue = list(range(10**9, 10**9 + 10_000))
     filters: JsonValue = {"sales_db": {"orders": {"id": {"in": values}}}}
