@@ -8,6 +8,7 @@ from trio.testing import MockClock
 
 from fetcher.datasources.host_guard import HostRefused, Rule
 from fetcher.domain.connections import TlsSettings
+from fetcher.domain.json_values import JsonValue
 from fetcher_engine import SchemaSnapshot, SourceFailure, Stage, TableSnapshot
 from tests.unit.api.harness import JOBS, a_connection, a_request, an_api
 from tests.unit.api.test_validate_job_http import SALES, an_api_over, try_job
@@ -63,7 +64,7 @@ async def test_connection_of_no_product_is_refused() -> None:
 async def test_star_that_means_too_many_fields_is_refused_with_its_path() -> None:
     wide = TableSnapshot.of_columns("wide", [f"c{number}" for number in range(51)])
     api = await an_api_over({"sales_db": SchemaSnapshot("", (wide,))})
-    mapped = {"sales_db": {"public.wide": ["*"]}}
+    mapped: JsonValue = {"sales_db": {"public.wide": ["*"]}}
     answered = await try_job(api, a_request(mappedFields=mapped))
     assert answered.problem == (400, "FET-0401", "Invalid Data Request")
     assert answered.json["message"] == (
@@ -73,7 +74,9 @@ async def test_star_that_means_too_many_fields_is_refused_with_its_path() -> Non
 
 async def test_two_conditions_on_one_column_are_refused_with_their_path() -> None:
     """Only the schema shows that both spellings are one: one of them would vanish."""
-    filters = {"sales_db": {"public.orders": {"Total": {"eq": [1]}, "total": {"eq": [2]}}}}
+    filters: JsonValue = {
+        "sales_db": {"public.orders": {"Total": {"eq": [1]}, "total": {"eq": [2]}}}
+    }
     answered = await try_job(await an_api_over(), a_request(filters=filters))
     assert answered.problem == (400, "FET-0401", "Invalid Data Request")
     assert answered.json["message"] == (
@@ -86,7 +89,7 @@ async def test_filter_that_a_source_refuses_is_named_with_its_path() -> None:
     api.engines.source("sales_db").discovery_error = SourceFailure(
         Stage.QUERY, "invalid_filter_value", table="orders", column="total"
     )
-    filters = {"sales_db": {"orders": {"total": {"eq": ["x"]}}}}
+    filters: JsonValue = {"sales_db": {"orders": {"total": {"eq": ["x"]}}}}
     answered = await try_job(api, a_request(filters=filters))
     assert answered.problem == (400, "FET-0401", "Invalid Data Request")
     assert answered.json["message"] == (
@@ -97,7 +100,7 @@ async def test_filter_that_a_source_refuses_is_named_with_its_path() -> None:
 async def test_host_that_must_not_be_dialled_refuses_the_whole_request() -> None:
     api = await an_api_over({"sales_db": SALES, "b_db": SALES})
     api.engines.source("sales_db").discovery_error = HostRefused(Rule.RANGE)
-    mapped = {name: {"nope": ["id"]} for name in ("sales_db", "b_db")}
+    mapped: JsonValue = {name: {"nope": ["id"]} for name in ("sales_db", "b_db")}
     answered = await try_job(api, a_request(mappedFields=mapped))
     assert answered.problem == (400, "FET-0414", "Forbidden Host")
 
