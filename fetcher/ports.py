@@ -22,6 +22,7 @@ from fetcher.domain.connections import (
     ConnectionQuery,
     UpdateAnswer,
 )
+from fetcher.domain.dead_letters import DeadLetter
 from fetcher.domain.ids import ConnectionId, JobId
 from fetcher.domain.jobs import (
     CancelAnswer,
@@ -44,6 +45,7 @@ from fetcher.domain.jobs import (
     MappedFields,
     PendingCounts,
     Progress,
+    RedriveAnswer,
     TerminalOutcome,
 )
 from fetcher.domain.message_envelope import HeaderValue
@@ -199,6 +201,11 @@ class DispatchOutbox(Protocol):
 
         They keep their ``waiting_reason`` until they are claimed: so long nothing reads from it.
         """
+        ...
+
+    async def redrive(self, job_ids: Sequence[JobId]) -> Mapping[JobId, RedriveAnswer]:
+        """Jobs that are pending and due, or whose lease ran out, become undispatched, whatever they
+        were: pending, due now, ``dispatch_seq + 1``, takeovers forgotten, attempts kept."""
         ...
 
 
@@ -419,6 +426,28 @@ class WorkConsumer(Protocol):
         Entering raises PortUnavailable when the queue cannot be reached. Leaving the context
         cancels the consumer, then puts back what was not settled.
         """
+        ...
+
+
+class DeadLetterWindow(Protocol):
+    """Letters in hand: nobody else gets them until the window is left."""
+
+    @property
+    def total(self) -> int:
+        """How many there were when the window was opened; it gives out no more than these."""
+        ...
+
+    async def next_page(self, *, limit: int) -> Sequence[DeadLetter]:
+        """The next ones, fewer than ``limit`` where they are large; empty after the last."""
+        ...
+
+    async def remove(self, letters: Sequence[DeadLetter]) -> None:
+        """For good. Until the window was left a crash may bring them back."""
+
+
+class DeadLetterQueue(Protocol):
+    def open(self) -> AbstractAsyncContextManager[DeadLetterWindow]:
+        """Leaving puts back, in whatever order, every letter that was not removed."""
         ...
 
 

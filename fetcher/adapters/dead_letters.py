@@ -1,8 +1,9 @@
 """How a message that must not be tried again is marked (decisions, row DLQ)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+from fetcher.domain.dead_letters import DeadLetter
 from fetcher.domain.message_envelope import HeaderValue
 from fetcher.ports import OutgoingMessage, RejectReason
 
@@ -38,3 +39,37 @@ def dead_letter(
             ROUTING_KEY_HEADER: routing_key,
         },
     )
+
+
+def read_dead_letter(*, tag: int, body: bytes, headers: Mapping[str, object]) -> DeadLetter:
+    """One that we published, or that the broker dead-lettered by itself (``x-death``).
+
+    Where neither left its marks, or a stranger made them, reason and route are empty.
+    """
+    exchange, routing_key, reason = (
+        headers.get(name) for name in (EXCHANGE_HEADER, ROUTING_KEY_HEADER, REASON_HEADER)
+    )
+    if reason is None:
+        exchange, routing_key, reason = _first_death(headers.get("x-death"))
+    return DeadLetter(
+        tag=tag,
+        body=body,
+        headers=headers,
+        exchange=_text(exchange),
+        routing_key=_text(routing_key),
+        reason=_text(reason),
+    )
+
+
+def _first_death(deaths: object) -> tuple[object, object, object]:
+    """The oldest entry is the last: it has the route that was signed."""
+    oldest = deaths[-1] if isinstance(deaths, Sequence) and deaths else None
+    if not isinstance(oldest, Mapping):
+        return None, None, None
+    keys = oldest.get("routing-keys")
+    first_key = keys[0] if isinstance(keys, Sequence) and keys else None
+    return oldest.get("exchange"), first_key, oldest.get("reason")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

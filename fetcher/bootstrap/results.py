@@ -11,9 +11,9 @@ import trio
 
 from fetcher.adapters.local.data_folder import DataFolder
 from fetcher.adapters.local.object_folder import FolderObjectStore
+from fetcher.bootstrap.command_room import in_room
 from fetcher.bootstrap.keys import existing_key_ring
 from fetcher.bootstrap.stores import open_object_store, open_record_store
-from fetcher.bridge import open_asyncio
 from fetcher.crypto.keys import UnknownKeyVersion
 from fetcher.crypto.opener import OpenedResult, ResultOpener, ResultRejected
 from fetcher.domain.errors import FetcherError, ObjectNotFound, PortError, StartRefused
@@ -49,18 +49,12 @@ async def fetch_result(
     Raise ResultUnknown, PortError, ResultRejected, UnknownKeyVersion or StartRefused.
     """
     folder = DataFolder(settings.fetcher_data_dir) if settings.needs_data_folder else None
-    opened: list[OpenedResult] = []
-    failed: list[Exception] = []
-    # Carried out of the room by hand: its nurseries would wrap a failure into groups.
-    async with open_asyncio(lambda _: None):
-        try:
-            wanted = expected or await expected_result(settings, key, folder)
-            opened.append(await opened_result(settings, key, wanted, folder))
-        except KNOWN_FAILURES as failure:
-            failed.append(failure)
-    if failed:
-        raise failed[0]
-    return opened[0]
+
+    async def fetch() -> OpenedResult:
+        wanted = expected or await expected_result(settings, key, folder)
+        return await opened_result(settings, key, wanted, folder)
+
+    return await in_room(KNOWN_FAILURES, fetch)
 
 
 async def opened_result(

@@ -8,7 +8,6 @@ from fetcher.adapters.amqp.topology_check import TopologyCheck
 from fetcher.adapters.s3.store import open_s3
 from fetcher.bootstrap.adapters import broker_address, topology_names
 from fetcher.bootstrap.stores import s3_location
-from fetcher.bridge import open_asyncio
 from fetcher.domain.errors import PortError, StartRefused
 from fetcher.domain.topology import Finding
 from fetcher.settings import Settings
@@ -28,18 +27,9 @@ async def settle_topology(settings: Settings, order: TopologyOrder) -> list[Find
 
     Raise PortUnavailable where broker or store are away.
     """
-    findings: list[Finding] = []
-    failed: list[Exception] = []
-    # Carried out of the room by hand: its nurseries would wrap a failure into groups.
-    async with open_asyncio(lambda _: None):
-        try:
-            findings += await broker_findings(settings, order)
-            if not settings.object_store_is_embedded:
-                findings.append(await bucket_finding(settings, create=order.puts_bucket_rule))
-        except TOPOLOGY_FAILURES as failure:
-            failed.append(failure)
-    if failed:
-        raise failed[0]
+    findings = await broker_findings(settings, order)
+    if not settings.object_store_is_embedded:
+        findings.append(await bucket_finding(settings, create=order.puts_bucket_rule))
     return findings
 
 

@@ -1,20 +1,19 @@
 """The commands, and how each ends."""
 
-import os
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError
 from rich.console import Console
 
+from fetcher.cli.dlq_commands import dlq_app
 from fetcher.cli.exits import EXIT_SETTINGS, wide_console
+from fetcher.cli.shared_options import RoleName, RoleOption, settings_for
 from fetcher.logs import send_logs_to_stderr
-from fetcher.settings import Role, Settings, SettingsRefused, load_settings
+from fetcher.settings import Role, Settings, SettingsRefused
 
-RoleName = Literal["manager", "worker", "all"]
 QueueTypeName = Literal["quorum", "classic"]
-RoleOption = Annotated[RoleName, Parameter(help="Which actors this process runs.")]
 
 app = App(
     name="fetcher",
@@ -26,6 +25,7 @@ keys_app = App(name="keys", help="Master keys and what is derived from them.")
 app.command(keys_app)
 topology_app = App(name="topology", help="The broker's objects and the bucket's rule.")
 app.command(topology_app)
+app.command(dlq_app)
 
 
 def main() -> None:
@@ -45,10 +45,6 @@ def main() -> None:
 
 def complain(text: str) -> None:
     print(text, file=sys.stderr)
-
-
-def settings_for(role: RoleName) -> Settings:
-    return load_settings(os.environ, Role(role))
 
 
 @app.default

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fetcher.adapters.s3.lifecycle import abort_rule
+from fetcher.bootstrap.command_room import in_room
 from fetcher.bootstrap.topology import TOPOLOGY_FAILURES, TopologyOrder, settle_topology
 from fetcher.cli.exits import EXIT_FAILED, EXIT_SETTINGS
 from fetcher.domain.topology import Finding, FindingStatus
@@ -31,7 +32,7 @@ def run_topology(
         print("topology: RABBITMQ_HOST: not set: the embedded queue has none", file=sys.stderr)
         return EXIT_SETTINGS
     try:
-        findings = trio.run(settle_topology, settings, order)
+        findings = trio.run(in_room, TOPOLOGY_FAILURES, settle_topology, settings, order)
     except TOPOLOGY_FAILURES as failed:
         print(f"topology: {failed}", file=sys.stderr)
         return EXIT_FAILED

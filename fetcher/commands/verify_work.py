@@ -1,8 +1,24 @@
 """Judge one delivery of the work queue (spec worker-and-events 3.3 and 7.3)."""
 
+from collections.abc import Mapping
+from typing import Protocol
+
 from fetcher.crypto.signer import MessageVerifier
 from fetcher.domain.work_message import WorkMessage, WorkMessageError, parse_work_message
-from fetcher.ports import Delivery, RejectReason, UtcNow
+from fetcher.ports import RejectReason, UtcNow
+
+
+class SignedMessage(Protocol):
+    """A delivery, or a dead letter with the route that it had."""
+
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def headers(self) -> Mapping[str, object]: ...
+    @property
+    def exchange(self) -> str: ...
+    @property
+    def routing_key(self) -> str: ...
 
 
 class VerifyWork:
@@ -12,18 +28,18 @@ class VerifyWork:
         self._verifier = verifier
         self._now = now
 
-    def verify(self, delivery: Delivery) -> WorkMessage | RejectReason:
+    def verify(self, message: SignedMessage) -> WorkMessage | RejectReason:
         """What a genuine message asks for, or why it goes to the dead letters."""
         outcome = self._verifier.verify(
-            delivery.headers,
-            delivery.body,
-            exchange=delivery.exchange,
-            routing_key=delivery.routing_key,
+            message.headers,
+            message.body,
+            exchange=message.exchange,
+            routing_key=message.routing_key,
             now=self._now().timestamp(),
         )
         if not outcome.is_valid:
             return RejectReason.BAD_SIGNATURE
         try:
-            return parse_work_message(delivery.body, delivery.headers)
+            return parse_work_message(message.body, message.headers)
         except WorkMessageError:
             return RejectReason.MALFORMED

@@ -15,6 +15,7 @@ from fetcher.domain.jobs import (
     Job,
     JobStatus,
     Lease,
+    RedriveAnswer,
     TerminalOutcome,
 )
 
@@ -107,6 +108,19 @@ def requeued(job: Job, now: datetime) -> Job:
     """The reaper takes the job back from an owner that is gone."""
     job = _attempt_ended(job, now, CODE_LEASE_RAN_OUT)
     return replace(_pending_again(job, now), takeovers=job.takeovers + 1)
+
+
+def redriven(job: Job, now: datetime) -> Job | RedriveAnswer:
+    """An operator has mended what the job failed at: to be dispatched anew, by its record."""
+    if not job.status.is_active:
+        return RedriveAnswer.ENDED
+    if job.status is JobStatus.PROCESSING:
+        if not lease_ran_out(job, now):
+            return RedriveAnswer.IN_HAND
+        job = _attempt_ended(job, now, CODE_LEASE_RAN_OUT)
+    if job.cancel_requested is not None or (job.due_at is not None and job.due_at > now):
+        return RedriveAnswer.WAITS
+    return replace(_pending_again(job, now), takeovers=0)
 
 
 def judge_finish(job: Job | None, lease: Lease, outcome: TerminalOutcome) -> FinishAnswer | None:

@@ -276,6 +276,21 @@ class DispatchClaim:
     dispatch_seq: int
 
 
+class RedriveAnswer(StrEnum):
+    """What became of the wish to dispatch a job anew."""
+
+    DISPATCHED = "dispatched"
+    """It is pending and due: the dispatcher's next sweep takes it."""
+    UNKNOWN = "unknown"
+    UNREADABLE = "unreadable"
+    """Its record cannot be read."""
+    ENDED = "ended"
+    IN_HAND = "in_hand"
+    """Somebody works on it under a lease that holds."""
+    WAITS = "waits"
+    """It is not due yet, or was asked to stop and is the reaper's."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DispatchBacklog:
     """Pending jobs that were dispatched: all, and those older than the asked age."""

@@ -1,6 +1,6 @@
 """What waits to be done for a job, in memory: its message, its event, its left objects."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from datetime import datetime
@@ -8,6 +8,7 @@ from datetime import datetime
 import trio
 
 from fetcher.adapters.memory.state import JobEntry, MemoryState, PendingEvent, after, is_due
+from fetcher.domain import job_transitions as transitions
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import (
     DispatchBacklog,
@@ -15,6 +16,7 @@ from fetcher.domain.jobs import (
     EventBacklog,
     EventClaim,
     JobStatus,
+    RedriveAnswer,
 )
 
 
@@ -87,6 +89,21 @@ class MemoryDispatch:
         for entry in parked:
             entry.job = replace(entry.job, due_at=None)
         return [entry.job.id for entry in parked[:told]]
+
+    async def redrive(self, job_ids: Sequence[JobId]) -> Mapping[JobId, RedriveAnswer]:
+        await trio.lowlevel.checkpoint()
+        return {job_id: self._redriven(job_id) for job_id in job_ids}
+
+    def _redriven(self, job_id: JobId) -> RedriveAnswer:
+        entry = self._state.jobs.get(job_id)
+        if entry is None:
+            return RedriveAnswer.UNKNOWN
+        redriven = transitions.redriven(entry.job, self._state.now())
+        if isinstance(redriven, RedriveAnswer):
+            return redriven
+        entry.job = redriven
+        entry.dispatch_lease_until = None
+        return RedriveAnswer.DISPATCHED
 
     def _dispatched(self) -> list[tuple[datetime, JobEntry]]:
         return [

@@ -1,6 +1,6 @@
 """The job record as the outbox of work messages (design section 4, step 2)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime, timedelta
 
@@ -8,13 +8,22 @@ from pymongo import ASCENDING
 
 from fetcher.adapters.mongo.claiming import claim_each
 from fetcher.adapters.mongo.document_fields import Document, DocumentFields, id_filter
-from fetcher.adapters.mongo.job_changes import count_filter
+from fetcher.adapters.mongo.job_changes import (
+    CHANGES_TOO_OFTEN,
+    TRIES,
+    count_filter,
+    due_at_once,
+    unchanged,
+    write_change,
+)
 from fetcher.adapters.mongo.job_documents import RECORD
 from fetcher.adapters.mongo.job_lists import parked_filter
-from fetcher.adapters.mongo.job_reading import readable_job
+from fetcher.adapters.mongo.job_reading import find_job, readable_job
 from fetcher.adapters.mongo.server import MongoServer, Turn
+from fetcher.domain import job_transitions
+from fetcher.domain.errors import PortUnavailable, RecordCorrupt
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import DispatchBacklog, DispatchClaim, JobStatus
+from fetcher.domain.jobs import DispatchBacklog, DispatchClaim, JobStatus, RedriveAnswer
 
 _PENDING: Document = {"status": JobStatus.PENDING.value}
 # A record of the reference lacks the field: it was dispatched when it was created. The equality
@@ -96,6 +105,31 @@ class MongoDispatchOutbox:
             return [JobId(each) for each in ids]
 
         return await self._server.run(wake)
+
+    async def redrive(self, job_ids: Sequence[JobId]) -> Mapping[JobId, RedriveAnswer]:
+        async def redrive(turn: Turn) -> Mapping[JobId, RedriveAnswer]:
+            return {job_id: await _redriven(turn, job_id) for job_id in job_ids}
+
+        return await self._server.run(redrive)
+
+
+async def _redriven(turn: Turn, job_id: JobId) -> RedriveAnswer:
+    for _ in range(TRIES):
+        try:
+            job = await find_job(turn.jobs, job_id)
+        except RecordCorrupt:
+            return RedriveAnswer.UNREADABLE
+        if job is None:
+            return RedriveAnswer.UNKNOWN
+        redriven = job_transitions.redriven(job, turn.now)
+        if isinstance(redriven, RedriveAnswer):
+            return redriven
+        again = due_at_once(redriven)
+        # Said although it may not differ: a record of the reference lacks the field.
+        also: Document = {"dispatched_at": None, "dispatch_lease_until": None}
+        if await write_change(turn, job, again, condition=unchanged(job), also=also):
+            return RedriveAnswer.DISPATCHED
+    raise PortUnavailable(CHANGES_TOO_OFTEN)
 
 
 def _due(now: datetime) -> Document:

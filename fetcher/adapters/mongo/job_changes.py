@@ -5,6 +5,7 @@ fields that differ are set on the condition that what the rules looked at is sti
 dotted paths are those of marks below ``metadata``: names that a caller chose never become a path.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ from fetcher.domain.jobs import EventMark, Job
 
 TRIES: Final = 5
 """How often a change is judged anew after somebody else changed the record in between."""
+
+CHANGES_TOO_OFTEN: Final = "the job's record changes too often"
 
 
 def owned(job: Job) -> Document:
@@ -69,3 +72,8 @@ def event_cleared() -> Document:
     marks = [f"metadata.{mark}" for mark in EVENT_MARKS]
     bookkeeping = ["event_due_at", "event_lease_until", "event_last_error"]
     return {"$unset": dict.fromkeys(marks + bookkeeping, "")}
+
+
+def due_at_once(job: Job) -> Job:
+    """On every clock: with a time, a process that is a little behind would call the job not due."""
+    return replace(job, due_at=None)

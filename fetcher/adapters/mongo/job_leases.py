@@ -2,7 +2,6 @@
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -11,7 +10,9 @@ from pymongo import ASCENDING
 
 from fetcher.adapters.mongo.document_fields import Document, id_filter, id_forms
 from fetcher.adapters.mongo.job_changes import (
+    CHANGES_TOO_OFTEN,
     TRIES,
+    due_at_once,
     event_fields,
     owned,
     unchanged,
@@ -38,7 +39,6 @@ from fetcher.domain.jobs import (
 
 _PROCESSING: Final[Document] = {"status": JobStatus.PROCESSING.value}
 _NO_DISPATCH_LEASE: Final[Document] = {"dispatch_lease_until": None}
-_CHANGES_TOO_OFTEN: Final = "the job's record changes too often"
 
 
 class MongoJobLeases:
@@ -69,7 +69,7 @@ class MongoJobLeases:
                     return claimed
                 if await write_change(turn, job, claimed, condition=unchanged(job)):
                     return _claimed(claimed, lease_token)
-            raise PortUnavailable(_CHANGES_TOO_OFTEN)
+            raise PortUnavailable(CHANGES_TOO_OFTEN)
 
         async def settle(turn: Turn) -> Claimed | None:
             job = await find_job(turn.majority_jobs, job_id)
@@ -114,7 +114,7 @@ class MongoJobLeases:
                 event = event_fields(outcome.event, now=now)
                 if await write_change(turn, job, ended, condition=owned(job), also=event):
                     return FinishAnswer.WRITTEN
-            raise PortUnavailable(_CHANGES_TOO_OFTEN)
+            raise PortUnavailable(CHANGES_TOO_OFTEN)
 
         async def settle(turn: Turn) -> FinishAnswer | None:
             job = await find_job(turn.majority_jobs, lease.job_id)
@@ -124,7 +124,7 @@ class MongoJobLeases:
 
     async def release(self, lease: Lease) -> bool:
         return await self._let_go(
-            lease, lambda job, now: _due_at_once(job_transitions.released(job, now))
+            lease, lambda job, now: due_at_once(job_transitions.released(job, now))
         )
 
     async def park(self, lease: Lease, *, until: datetime, reason: str) -> bool:
@@ -142,7 +142,7 @@ class MongoJobLeases:
                     turn, job, after, condition=owned(job), also=_NO_DISPATCH_LEASE
                 ):
                     return True
-            raise PortUnavailable(_CHANGES_TOO_OFTEN)
+            raise PortUnavailable(CHANGES_TOO_OFTEN)
 
         async def settle(turn: Turn) -> bool | None:
             job = await find_job(turn.majority_jobs, lease.job_id)
@@ -185,7 +185,7 @@ class MongoExpiredLeases:
             stored = await find_job(turn.jobs, job.id)
             if stored is None or not job_transitions.may_requeue(stored, job, now):
                 return False
-            again = _due_at_once(job_transitions.requeued(stored, now))
+            again = due_at_once(job_transitions.requeued(stored, now))
             return await write_change(
                 turn, stored, again, condition=unchanged(stored), also=_NO_DISPATCH_LEASE
             )
@@ -203,11 +203,6 @@ class MongoExpiredLeases:
             return await write_change(turn, stored, ended, condition=unchanged(stored), also=event)
 
         return await self._server.run(finish)
-
-
-def _due_at_once(job: Job) -> Job:
-    """On every clock: with a time, a process that is a little behind would call the job not due."""
-    return replace(job, due_at=None)
 
 
 def _held(lease: Lease) -> Document:

@@ -1,15 +1,17 @@
 """The job table as the outbox of work messages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from sqlite3 import Row
 from typing import Final
 
 from fetcher.adapters.sqlite.database import Database, Session
-from fetcher.adapters.sqlite.job_rows import readable_jobs
+from fetcher.adapters.sqlite.job_rows import find_job, readable_jobs, save_state
 from fetcher.adapters.sqlite.rows import job_id_of
-from fetcher.adapters.sqlite.times import later_ms
+from fetcher.adapters.sqlite.times import from_ms, later_ms
+from fetcher.domain import job_transitions as transitions
+from fetcher.domain.errors import RecordCorrupt
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import DispatchBacklog, DispatchClaim
+from fetcher.domain.jobs import DispatchBacklog, DispatchClaim, RedriveAnswer
 
 _IS_DUE: Final = """
     status = 'pending' AND dispatched_at IS NULL
@@ -114,3 +116,23 @@ class SqliteDispatch:
         if not await self._database.read(find):
             return []
         return await self._database.write(wake)
+
+    async def redrive(self, job_ids: Sequence[JobId]) -> Mapping[JobId, RedriveAnswer]:
+        def redrive(session: Session) -> Mapping[JobId, RedriveAnswer]:
+            return {job_id: _redriven(session, job_id) for job_id in job_ids}
+
+        return await self._database.write(redrive)
+
+
+def _redriven(session: Session, job_id: JobId) -> RedriveAnswer:
+    try:
+        job = find_job(session, job_id)
+    except RecordCorrupt:
+        return RedriveAnswer.UNREADABLE
+    if job is None:
+        return RedriveAnswer.UNKNOWN
+    redriven = transitions.redriven(job, from_ms(session.now_ms))
+    if isinstance(redriven, RedriveAnswer):
+        return redriven
+    save_state(session, redriven)
+    return RedriveAnswer.DISPATCHED

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from fetcher.cli import main
-from tests.contract.queue.work_queues import broker_address
 from tests.servers.addresses import S3Access
 
 pytestmark = pytest.mark.integration
@@ -15,25 +14,12 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def run(
-    monkeypatch: pytest.MonkeyPatch, amqp_url: str, amqp_name: Callable[[str], str]
+    monkeypatch: pytest.MonkeyPatch, broker_settings: None, amqp_name: Callable[[str], str]
 ) -> Callable[..., int]:
     """The command, over names of this test alone."""
-    address = broker_address(amqp_url)
-    work, events = amqp_name("work"), amqp_name("events")
-    for name, value in {
-        "RABBITMQ_HOST": address.host,
-        "RABBITMQ_PORT_AMQP": str(address.port),
-        "RABBITMQ_DEFAULT_USER": address.user,
-        "RABBITMQ_DEFAULT_PASS": address.password,
-        "RABBITMQ_FETCHER_WORK_QUEUE": work,
-        "RABBITMQ_JOB_EVENTS_EXCHANGE": events,
-        "STREAMING_ENABLED": "true",
-        "STREAMING_CLOUDEVENTS_SOURCE": "//test",
-        "ALLOW_INSECURE_TLS": "true",
-    }.items():
-        monkeypatch.setenv(name, value)
-    for place in ("bootstrap.adapters.TopologyNames",):
-        monkeypatch.setattr(f"fetcher.{place}", _own_names(amqp_name))
+    monkeypatch.setenv("RABBITMQ_FETCHER_WORK_QUEUE", amqp_name("work"))
+    monkeypatch.setenv("RABBITMQ_JOB_EVENTS_EXCHANGE", amqp_name("events"))
+    monkeypatch.setattr("fetcher.bootstrap.adapters.TopologyNames", _own_names(amqp_name))
 
     def command(*arguments: str) -> int:
         monkeypatch.setattr(sys, "argv", ["fetcher", "topology", *arguments])
