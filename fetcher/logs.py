@@ -6,6 +6,7 @@ One record a line on standard error: JSON in production-like environments, a con
 import json
 import logging
 import sys
+from typing import TextIO, cast
 
 import orjson
 import structlog
@@ -53,7 +54,7 @@ def configure_logs(*, env_name: str, level: str, encoding: str) -> None:
     structlog.configure(
         processors=[*chain, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast("TextIO", _LogStream(sys.stderr))),
         cache_logger_on_first_use=True,
     )
     # Libraries log through the standard library: only what warns, without their own formatting.
@@ -77,6 +78,38 @@ def send_logs_to_stderr() -> None:
     """For commands: standard output is for what was asked for, a document or JSON."""
     # Looked up for each record: who calls the command may exchange the stream.
     structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
+
+
+class _LogStream:
+    """Standard error as far as printing needs it. A full disk, or a reader that has gone, loses
+    records but never fails whoever wrote one; how many is told as soon as it can be."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lost = 0
+        self._is_cut = False
+
+    def write(self, text: str) -> int:
+        try:
+            self._stream.write(text)
+        except OSError:
+            self._is_cut = True
+        return len(text)
+
+    def flush(self) -> None:
+        """Called once a record."""
+        try:
+            self._stream.flush()
+            if self._lost and not self._is_cut:
+                self._stream.write(
+                    f'{{"level":"WARN","msg":"log_records_lost","n":{self._lost}}}\n'
+                )
+                self._stream.flush()
+                self._lost = 0
+        except OSError:
+            self._is_cut = True
+        self._lost += self._is_cut
+        self._is_cut = False
 
 
 def _json_line(event: EventDict, **_: object) -> str:
