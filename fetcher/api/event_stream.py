@@ -13,8 +13,7 @@ import trio
 from quart import Response
 
 from fetcher.api.models.job_answers import EndedJobEvent
-from fetcher.api.problems import TOO_MANY_STREAMS, framework_problem
-from fetcher.api.routing import json_response
+from fetcher.api.stream_places import StreamPlaces
 from fetcher.domain.errors import FetcherError, PortUnavailable
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import EndedCursor, Job
@@ -58,17 +57,14 @@ class EventStreams:
     def __init__(self, *, jobs: JobRecords, stopping: trio.Event, at_most: int) -> None:
         self._jobs = jobs
         self._stopping = stopping
-        self._at_most = at_most
-        self._open = 0
+        self._places = StreamPlaces(at_most=at_most, refusal="Too many event streams")
 
     async def open(
         self, *, last_event_id: str | None, product_name: str | None, head_only: bool
     ) -> Response:
-        """A response without end, or ``FET-0403``, or 503 while there are too many."""
+        """A response without end, or ``FET-0403``, or TooManyStreams."""
         start = parse_event_id(last_event_id) if last_event_id else None
-        if self._open >= self._at_most:
-            problem = framework_problem(503, "Too many event streams", error_code=TOO_MANY_STREAMS)
-            return json_response(problem.body, problem.status, headers=problem.headers)
+        self._places.check()
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         if head_only:
             return Response(b"", content_type=CONTENT_TYPE, headers=headers)
@@ -76,30 +72,21 @@ class EventStreams:
             reader = EndedJobs.after(self._jobs, start, product_name=product_name)
         else:
             reader = await EndedJobs.from_now(self._jobs, product_name=product_name)
-        stream = _EventStream(reader, self)
+        stream = _EventStream(reader, self._places, stopping=self._stopping)
         response = Response(stream, content_type=CONTENT_TYPE, headers=headers)
         # The framework's own limit is for answers that end.
         response.timeout = None
         return response
-
-    @property
-    def stopping(self) -> trio.Event:
-        return self._stopping
-
-    def entered(self) -> None:
-        self._open += 1
-
-    def left(self) -> None:
-        self._open -= 1
 
 
 class _EventStream:
     """The bytes of one stream. It ends when the server stops; it reads on only as fast as the
     client takes what it is sent, so that a slow client holds at most one page of events."""
 
-    def __init__(self, reader: EndedJobs, streams: EventStreams) -> None:
+    def __init__(self, reader: EndedJobs, places: StreamPlaces, *, stopping: trio.Event) -> None:
         self._reader = reader
-        self._streams = streams
+        self._places = places
+        self._stopping = stopping
         self._ready: deque[bytes] = deque()
         self._comment_due = 0.0
         self._entered = False
@@ -110,10 +97,10 @@ class _EventStream:
     async def __anext__(self) -> bytes:
         if not self._entered:
             # Counted from here on, where aclose() is certain to follow.
+            self._places.take()
             self._entered = True
-            self._streams.entered()
             return self._due_again(b"retry: 1000\n\n")
-        while not self._streams.stopping.is_set():
+        while not self._stopping.is_set():
             if not self._ready:
                 self._ready.extend(await self._poll())
             if self._ready:
@@ -121,14 +108,14 @@ class _EventStream:
             if trio.current_time() >= self._comment_due:
                 return self._due_again(b": still here\n\n")
             with trio.move_on_after(POLL_SECONDS):
-                await self._streams.stopping.wait()
+                await self._stopping.wait()
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
         """Called by the framework at the end, however it comes."""
         if self._entered:
             self._entered = False
-            self._streams.left()
+            self._places.leave()
 
     async def _poll(self) -> list[bytes]:
         try:

@@ -8,8 +8,7 @@ import trio
 from quart import Response
 from werkzeug.datastructures import Headers
 
-from fetcher.api.problems import TOO_MANY_STREAMS, framework_problem
-from fetcher.api.routing import json_response
+from fetcher.api.stream_places import StreamPlaces
 from fetcher.domain.errors import ObjectNotFound, PortUnavailable
 from fetcher.domain.stored_results import ResultGone
 from fetcher.queries.stored_result import StoredResult
@@ -26,26 +25,17 @@ class ResultStreams:
     """Opens streams, at most so many at a time: each holds a connection of the store."""
 
     def __init__(self, *, at_most: int) -> None:
-        self._at_most = at_most
-        self._open = 0
+        self._places = StreamPlaces(at_most=at_most, refusal="Too many result streams")
 
     def open(self, stored: StoredResult, *, head_only: bool) -> Response:
-        """The sealed bytes as the store has them, or 503 while there are too many streams."""
-        if self._open >= self._at_most:
-            problem = framework_problem(503, "Too many result streams", error_code=TOO_MANY_STREAMS)
-            return json_response(problem.body, problem.status, headers=problem.headers)
+        """The sealed bytes as the store has them. Raise TooManyStreams."""
+        self._places.check()
         # Bytes would make the framework set a Content-Length of its own; it fails on an empty list.
-        body = _no_body() if head_only else _ResultStream(stored, self)
+        body = _no_body() if head_only else _ResultStream(stored, self._places)
         response = Response(body, content_type=CONTENT_TYPE, headers=_headers(stored))
         # The framework's own limit is for small answers; each chunk has its deadline.
         response.timeout = None
         return response
-
-    def entered(self) -> None:
-        self._open += 1
-
-    def left(self) -> None:
-        self._open -= 1
 
 
 async def _no_body() -> AsyncIterator[bytes]:
@@ -61,9 +51,9 @@ class _ResultStream:
     of its Content-Length, which tells the client that it has only a part.
     """
 
-    def __init__(self, stored: StoredResult, streams: ResultStreams) -> None:
+    def __init__(self, stored: StoredResult, places: StreamPlaces) -> None:
         self._stored = stored
-        self._streams = streams
+        self._places = places
         self._closing = AsyncExitStack()
         self._chunks: AsyncIterator[bytes] | None = None
 
@@ -73,8 +63,8 @@ class _ResultStream:
     async def __anext__(self) -> bytes:
         with trio.move_on_after(CHUNK_SECONDS):
             if self._chunks is None:
-                self._streams.entered()
-                self._closing.callback(self._streams.left)
+                self._places.take()
+                self._closing.callback(self._places.leave)
                 found = self._stored
                 reading = found.objects.read(found.facts.path)
                 try:

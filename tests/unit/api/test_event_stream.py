@@ -1,7 +1,7 @@
 """GET /v1/fetcher/events (design section 8)."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -172,6 +172,22 @@ async def test_too_many_streams_are_refused_and_a_closed_one_makes_room(
         )
     async with listening(api) as stream:
         assert await stream.next() == b": still here\n\n"
+
+
+async def test_of_many_that_open_at_once_those_beyond_the_limit_are_refused(
+    autojump_clock: MockClock,
+) -> None:
+    api = an_api(settings=HttpSettings(max_event_streams=2))
+    async with AsyncExitStack() as clients:
+        talks = [
+            await clients.enter_async_context(exchange(api.app, a_scope("GET", EVENTS.encode())))
+            for _ in range(5)
+        ]
+        for talk in talks:
+            await talk.body(b"")
+        for talk in talks:
+            await talk.next()
+        assert sorted(talk.status or 0 for talk in talks) == [200, 200, 503, 503, 503]
 
 
 async def test_head_answers_without_a_stream() -> None:
