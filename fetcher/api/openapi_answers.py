@@ -6,6 +6,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from fetcher.api.examples import EXAMPLES
+from fetcher.api.links import LINKS
 from fetcher.api.models.system import ProblemBody, RelayedBody
 from fetcher.api.refusals import OF_AUTHORIZATION, OF_EVERY_OPERATION, Refusal, by_status
 from fetcher.api.routing import JSON, Route, Success
@@ -50,7 +51,8 @@ def responses_of(
     is_guarded = asks_for_token and route.permission is not None
     codes = [*OF_EVERY_OPERATION, *route.refusals, *(OF_AUTHORIZATION if is_guarded else ())]
     responses: dict[str, object] = {
-        str(status): _success(success, schemas) for status, success in route.successes.items()
+        str(status): _success(success, schemas) | _links(route.name, status)
+        for status, success in route.successes.items()
     }
     for status, refusals in by_status(codes).items():
         described = _refused(status, refusals, schemas[ProblemBody])
@@ -83,6 +85,11 @@ def _success(success: Success, schemas: Schemas) -> dict[str, object]:
         content["example"] = EXAMPLES[success.model]
     described["content"] = {success.media_type: content}
     return described
+
+
+def _links(operation: str, status: int) -> dict[str, object]:
+    links = LINKS.get((operation, status))
+    return {} if links is None else {"links": links.described()}
 
 
 def _headers(names: Sequence[str], optional: Sequence[str] = ()) -> dict[str, object]:

@@ -33,9 +33,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API under test."""
+    """One API under test; ``token`` is sent where it asks for one."""
 
     port: int
+    token: str = ""
 
     def call(self, method: str, path: str, body: object = None, *, raw: bytes = b"") -> Answer:
         data = raw or (None if body is None else json.dumps(body).encode())
@@ -43,7 +44,8 @@ class Api:
             f"http://127.0.0.1:{self.port}{path}",
             data=data,
             method=method,
-            headers={"Content-Type": "application/json", "X-Product-Name": PRODUCT},
+            headers={"Content-Type": "application/json", "X-Product-Name": PRODUCT}
+            | ({"Authorization": f"Bearer {self.token}"} if self.token else {}),
         )
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - as above

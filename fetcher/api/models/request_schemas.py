@@ -186,6 +186,8 @@ def patch_connection_schema(schema: Schema) -> None:
     tls["description"] = "null takes the TLS settings away"
     members = {name: _MEMBERS[name] for name in (*_OF_SERVER, *_OPTIONAL) if name != "type"}
     members["type"] = types
+    # of a SQLITE file, which has no user
+    members["userName"] = {**members["userName"], "pattern": r"^[^\u0000-\u001f\u007f]*$"}
     schema["properties"] = {name: nullable(below) for name, below in members.items()} | {"ssl": tls}
     schema["anyOf"] = [
         *({"required": [name], "properties": {name: below}} for name, below in members.items()),
