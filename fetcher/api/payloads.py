@@ -1,19 +1,20 @@
 """From a request's bytes to a model (spec rest-api 5.1)."""
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import ClassVar, TypeVar
 
 import brotli
 import trio
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 from quart import Request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from fetcher.domain.errors import FetcherError
-from fetcher.domain.json_text import JsonTextError, parse
+from fetcher.domain.json_text import JsonTextError, ObjectWithRepeats, parse
 from fetcher.domain.json_values import JsonValue
 from fetcher.domain.member_paths import member
 
@@ -22,7 +23,11 @@ MAX_DEPTH = 64
 INLINE_BYTES = 64 * 1024
 """Larger bodies go to a thread."""
 
+GIVEN_TWICE = "given_twice"
+"""The type of a pydantic error whose message is the member's name."""
 _UNDECODABLE = "the body cannot be decoded as its Content-Encoding says"
+
+_DEEP: frozenset[type[object]] = frozenset({dict, list, ObjectWithRepeats})
 
 _decoders = trio.CapacityLimiter(2)
 
@@ -35,6 +40,9 @@ class Part(BaseModel):
     """
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True, alias_generator=to_camel)
+
+    single_below: ClassVar[frozenset[str]] = frozenset()
+    """Members below which no member may be given twice: which one counts would be a guess."""
 
     @model_validator(mode="before")
     @classmethod
@@ -58,9 +66,20 @@ class Part(BaseModel):
 
 
 class StrictPart(Part):
-    """An object below ``dataRequest``: a member that is not declared is an error (design 7)."""
+    """An object below ``dataRequest``: a member that is not declared, or is given in two cases of
+    letters, is an error (design 7)."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @classmethod
+    def by_declared_name(cls, value: Mapping[str, object]) -> dict[str, object]:
+        folded = super().by_declared_name(value)
+        if len(folded) == len(value):
+            return folded
+        declared = {str(info.validation_alias or name) for name, info in cls.model_fields.items()}
+        spelt = Counter(str(key).lower() for key in value)
+        twice = next(name for name in sorted(declared) if spelt[name.lower()] > 1)
+        raise PydanticCustomError(GIVEN_TWICE, "{name}", {"name": twice})
 
 
 M = TypeVar("M", bound=Part)
@@ -92,11 +111,14 @@ def _decode(body: bytes, encodings: Sequence[str], model: type[M]) -> M:
     value: JsonValue = None
     malformed = ""
     try:
-        value = parse(body, max_depth=MAX_DEPTH)
+        value = parse(body, max_depth=MAX_DEPTH, notes_repeats=bool(model.single_below))
     except JsonTextError as error:
         malformed = str(error)
     if malformed:
         raise _invalid(malformed)
+    repeated = _repeated_below(model, value)
+    if repeated is not None:
+        raise _given_twice(repeated)
     problem: Sequence[ErrorDetails] = ()
     try:
         return model.model_validate({} if value is None else value)
@@ -104,6 +126,28 @@ def _decode(body: bytes, encodings: Sequence[str], model: type[M]) -> M:
         # Without the input: it may hold a secret.
         problem = error.errors(include_url=False, include_context=False, include_input=False)
     raise _wrong_shape(problem)
+
+
+def _repeated_below(model: type[Part], value: JsonValue) -> str | None:
+    """The path of a member that is given twice where that is an error."""
+    if not model.single_below or not isinstance(value, dict):
+        return None
+    for name, below in model.by_declared_name(value).items():
+        if name in model.single_below:
+            return _repeated(below, name)
+    return None
+
+
+def _repeated(value: object, path: str) -> str | None:
+    """No deeper than what :func:`parse` lets in."""
+    below: Iterable[tuple[str, object]] = ()
+    if isinstance(value, ObjectWithRepeats):
+        return member(path, value.repeated)
+    if isinstance(value, dict):
+        below = ((member(path, key), item) for key, item in value.items() if type(item) in _DEEP)
+    elif isinstance(value, list):
+        below = ((f"{path}[{n}]", item) for n, item in enumerate(value) if type(item) in _DEEP)
+    return next((found for at, item in below if (found := _repeated(item, at))), None)
 
 
 def _content_encodings(header: str) -> list[str]:
@@ -144,12 +188,19 @@ def _unbrotlied(body: bytes) -> bytes:
 
 
 def _wrong_shape(problems: Sequence[ErrorDetails]) -> FetcherError:
+    for problem in problems:
+        if problem["type"] == GIVEN_TWICE:
+            return _given_twice(member(_path(problem["loc"]), problem["msg"]))
     wrong = [problem for problem in problems if problem["type"] != "extra_forbidden"]
     if wrong:
         return _invalid(f"{_path(wrong[0]['loc'])}: {wrong[0]['msg']}")
     return FetcherError(
         "FET-0401", "Invalid Data Request", f"{_path(problems[0]['loc'])} is not known"
     )
+
+
+def _given_twice(path: str) -> FetcherError:
+    return FetcherError("FET-0401", "Invalid Data Request", f"{path} is given twice")
 
 
 def _path(location: Sequence[int | str]) -> str:

@@ -67,6 +67,12 @@ def _nothing(_: Sequence[BoundAddress]) -> None:
     """Nobody wants to know where the server listens."""
 
 
+def tell_listening(server: str, addresses: Sequence[BoundAddress]) -> None:
+    """One line in the log for each address, with the port that was really taken."""
+    for address in addresses:
+        log.info("listening", server=server, host=address.host, port=address.port)
+
+
 async def serve_http(
     app: ASGIFramework,
     *,

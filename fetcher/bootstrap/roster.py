@@ -38,7 +38,7 @@ from fetcher.actors.supervisor import Actor, Restart, Supervised
 from fetcher.actors.topology_declarer import TopologyDeclarer
 from fetcher.api.application import create_app
 from fetcher.api.metrics import HttpMetrics, ReadinessMetrics, process_registry, render, show_redis
-from fetcher.api.server import serve_http
+from fetcher.api.server import serve_http, tell_listening
 from fetcher.api.services import (
     ApiServices,
     HealthAnswer,
@@ -368,13 +368,22 @@ class Roster:
                 ),
             )
         )
-        serve = partial(serve_http, app, address=settings.listen_address)
+        serve = partial(
+            serve_http,
+            app,
+            address=settings.listen_address,
+            on_listening=partial(tell_listening, "http"),
+        )
         return Http(serve=serve, lifecycle=self._lifecycle)
 
     def _health_port(self) -> Http:
         app = create_system_app(self._system())
-        port = self._settings.health_port or 4007
-        serve = partial(serve_http, app, address=f"0.0.0.0:{port}")
+        serve = partial(
+            serve_http,
+            app,
+            address=f"0.0.0.0:{self._settings.health_address_port}",
+            on_listening=partial(tell_listening, "health_port"),
+        )
         return Http(serve=serve, lifecycle=self._lifecycle, name="health_port", until_closing=False)
 
     def _hint_dispatch(self, job_id: JobId) -> None:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from fetcher.adapters.environment.internal_sources import environment_sources
+from fetcher.bootstrap.document import document_facts
 from fetcher.settings import Settings
 
 MASK = "********"
@@ -41,8 +42,30 @@ def effective(settings: Settings) -> dict[str, Any]:
         for name in type(settings).model_fields
         if name != "datasource_groups"
     }
+    for name, in_force in _unless_said(settings).items():
+        if values[name] in ("", None):
+            values[name] = shown(in_force)
     found = environment_sources(settings.datasource_groups).connections
     return values | {"DATASOURCE_*_CONFIG_NAME": ", ".join(found)}
+
+
+def _unless_said(settings: Settings) -> dict[str, object]:
+    """What counts where a variable is not set, of those whose default follows from others."""
+    facts = document_facts(settings)
+    address = settings.listen_address
+    return {
+        "ENV_NAME": "local",
+        "SERVER_ADDRESS": address,
+        "SERVER_PORT": int(address.rpartition(":")[2]),
+        "HEALTH_PORT": settings.health_address_port,
+        "SWAGGER_TITLE": facts.title,
+        "SWAGGER_VERSION": facts.version,
+        "RABBITMQ_FETCHER_WORK_QUEUE": settings.work_queue,
+        "RABBITMQ_JOB_EVENTS_EXCHANGE": settings.events_exchange,
+        "STREAMING_CLOUDEVENTS_SOURCE": settings.events_source,
+        "RESULT_PREVIEW_ENABLED": settings.previews_results,
+        "DATASOURCE_HOST_GUARD": settings.guards_hosts,
+    }
 
 
 def shown(value: object) -> object:

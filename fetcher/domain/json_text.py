@@ -5,7 +5,7 @@ RFC 8259; what is replaced and what is refused: spec rest-api 5.1.
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from itertools import accumulate, count
 from json.encoder import encode_basestring
@@ -60,8 +60,20 @@ class _RefusedLiteral(Exception):
         self.literal = literal
 
 
-def parse(data: bytes, *, max_depth: int = MAX_DEPTH) -> JsonValue:
+class ObjectWithRepeats(dict[str, JsonValue]):
+    """An object whose text has the member ``repeated`` more than once; the last one counts."""
+
+    __slots__ = ("repeated",)
+
+    def __init__(self, members: Mapping[str, JsonValue], repeated: str) -> None:
+        super().__init__(members)
+        self.repeated = repeated
+
+
+def parse(data: bytes, *, max_depth: int = MAX_DEPTH, notes_repeats: bool = False) -> JsonValue:
     """Read one JSON value; raise JsonTextError.
+
+    With ``notes_repeats`` an object that has a member twice is an :class:`ObjectWithRepeats`.
 
     Numbers without fraction and exponent are ints, all others Decimals with their digits kept
     (also ``-0``, which an int cannot hold). Of duplicate keys the last counts. Bytes that are no
@@ -77,7 +89,11 @@ def parse(data: bytes, *, max_depth: int = MAX_DEPTH) -> JsonValue:
     problem, position = "", 0
     try:
         value = json.loads(
-            text, parse_int=_read_int, parse_float=_read_decimal, parse_constant=_refuse_constant
+            text,
+            parse_int=_read_int,
+            parse_float=_read_decimal,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_object_of if notes_repeats else None,
         )
     except json.JSONDecodeError as failed:
         problem, position = "malformed JSON", failed.pos
@@ -192,6 +208,15 @@ def _check_depth(text: str, max_depth: int) -> None:
             raise JsonTextError("nested too deeply", match.start())
 
 
+def _object_of(pairs: Sequence[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    members = dict(pairs)
+    if len(members) == len(pairs):
+        return members
+    names = [name for name, _ in pairs]
+    repeated = next(name for index, name in enumerate(names) if name in names[:index])
+    return ObjectWithRepeats(members, repeated)
+
+
 def _check_length(literal: str) -> None:
     if len(literal) > MAX_NUMBER_CHARS:
         raise _RefusedLiteral("number too long", literal)
@@ -226,10 +251,16 @@ def _without_lone_surrogates(value: object) -> object:
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
     if isinstance(value, dict):
-        return {
-            _SURROGATE.sub("\ufffd", key): _without_lone_surrogates(item)
-            for key, item in value.items()
-        }
+        # two keys may become one
+        whole = _object_of(
+            [
+                (_SURROGATE.sub("\ufffd", key), cast("JsonValue", _without_lone_surrogates(item)))
+                for key, item in value.items()
+            ]
+        )
+        if isinstance(value, ObjectWithRepeats):
+            return ObjectWithRepeats(whole, value.repeated)
+        return whole
     if isinstance(value, list):
         return [_without_lone_surrogates(item) for item in value]
     return value

@@ -39,6 +39,9 @@ class DeploymentMode(StrEnum):
     SAAS = "saas"
 
 
+DEFAULT_HEALTH_PORT = 4007
+
+
 def _boolean(value: object) -> object:
     if isinstance(value, str):
         word = value.strip().lower()
@@ -292,6 +295,11 @@ class Settings(BaseSettings):
             return self.server_address
         host = "127.0.0.1" if self.is_embedded else ""
         return f"{host}:{self.server_port or 4006}"
+
+    @property
+    def health_address_port(self) -> int:
+        """The port of a worker's own small server."""
+        return self.health_port or DEFAULT_HEALTH_PORT
 
     @property
     def allowed_origins(self) -> tuple[str, ...]:

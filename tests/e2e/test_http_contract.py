@@ -85,7 +85,10 @@ def test_embedded_service_keeps_what_its_document_says(tmp_path: Path) -> None:
         make_orders(tmp_path / "fetcher-data" / "sources")
         known = with_an_ended_job(api, {"type": "SQLITE", "databaseName": "shop.db"})
         check_contract(api, known, examples=scaled(6))
-        assert TOKEN not in process.log()
+        log = process.log()
+        assert TOKEN not in log
+        [listening] = [line for line in log.splitlines() if "listening" in line]
+        assert f"port={api.port}" in listening
 
 
 @pytest.mark.e2e

@@ -108,6 +108,7 @@ class DataRequest(StrictPart):
 
 class CreateJobRequest(Part):
     model_config = ConfigDict(json_schema_extra=create_job_schema)
+    single_below = frozenset({"dataRequest"})
 
     data_request: DataRequest | None = None
     metadata: Annotated[dict[str, AnyJson] | None, WithJsonSchema(JOB_METADATA)] = None

@@ -10,7 +10,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from fetcher.api.server import BoundAddress, ServerLimits, parse_address, serve_http
+from fetcher.api.server import BoundAddress, ServerLimits, parse_address, serve_http, tell_listening
 from fetcher.api.services import HttpSettings
 from fetcher.domain.connections import Connection
 from fetcher.domain.errors import StartRefused
@@ -150,6 +150,15 @@ async def test_requests_sent_at_once_are_answered_in_their_order() -> None:
         for path in ("/version", "/nope", "/health"):
             await client.request("GET", path)
         assert [(await client.answer())[0] for _ in range(3)] == [200, 404, 200]
+
+
+def test_log_says_where_the_server_listens() -> None:
+    with capture_logs() as lines:
+        tell_listening("http", [BoundAddress("127.0.0.1", 4006), BoundAddress("::1", 4006)])
+    assert lines == [
+        {"event": "listening", "log_level": "info", "server": "http", "host": host, "port": 4006}
+        for host in ("127.0.0.1", "::1")
+    ]
 
 
 async def test_port_0_takes_a_free_port_and_tells_it() -> None:

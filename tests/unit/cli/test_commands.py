@@ -93,6 +93,25 @@ def test_check_config_masks_secrets(
     assert shown["RABBITMQ_NUMBERS_OF_WORKERS"] == 5
 
 
+def test_check_config_shows_the_default_that_counts_where_nothing_is_set(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "check-config", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["SERVER_ADDRESS"] == "127.0.0.1:4006"
+    assert (shown["SERVER_PORT"], shown["HEALTH_PORT"]) == (4006, 4007)
+    assert shown["RABBITMQ_FETCHER_WORK_QUEUE"] == "fetcher.extract-external-data.queue"
+    assert shown["RABBITMQ_JOB_EVENTS_EXCHANGE"] == "fetcher.job.events"
+    assert shown["STREAMING_CLOUDEVENTS_SOURCE"] == "//fetcher/local"
+    assert (shown["RESULT_PREVIEW_ENABLED"], shown["DATASOURCE_HOST_GUARD"]) == (True, False)
+    monkeypatch.setenv("SERVER_ADDRESS", "127.0.0.1:5006")
+    monkeypatch.setenv("RESULT_PREVIEW_ENABLED", "false")
+    assert run(monkeypatch, "check-config", "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["SERVER_ADDRESS"], said["SERVER_PORT"]) == ("127.0.0.1:5006", 5006)
+    assert said["RESULT_PREVIEW_ENABLED"] is False
+
+
 def test_check_config_names_internal_sources_and_what_is_skipped(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
