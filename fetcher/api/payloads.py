@@ -99,13 +99,15 @@ async def read_payload(request: Request, model: type[M], then: Callable[[M], T])
     encodings = _content_encodings(request.headers.get("Content-Encoding", ""))
     body = await request.get_data(False, False, False)
     if len(body) <= INLINE_BYTES and not encodings:
-        return then(_decode(body, encodings, model))
+        return then(decode(body, encodings, model))
     return await trio.to_thread.run_sync(
-        lambda: then(_decode(body, encodings, model)), limiter=_decoders
+        lambda: then(decode(body, encodings, model)), limiter=_decoders
     )
 
 
-def _decode(body: bytes, encodings: Sequence[str], model: type[M]) -> M:
+def decode(body: bytes, encodings: Sequence[str], model: type[M]) -> M:
+    """Pure; the errors are those of :func:`read_payload`. ``encodings`` in the order in which they
+    were applied."""
     for encoding in reversed(encodings):
         body = _inflated(body, encoding)
     value: JsonValue = None

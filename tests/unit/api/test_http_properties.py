@@ -4,10 +4,19 @@ from urllib.parse import quote
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from fetcher.domain.json_text import dumps
 from tests.unit.api.asgi_client import a_scope, answer_of
-from tests.unit.api.harness import CONNECTIONS, JOBS, Answered, a_body, a_connection, an_api
+from tests.unit.api.harness import (
+    CONNECTIONS,
+    JOBS,
+    Answered,
+    a_body,
+    a_connection,
+    a_request,
+    an_api,
+)
 
 TEXT = st.text(max_size=20)
 SCALARS = st.none() | st.booleans() | st.integers() | st.decimals(allow_nan=False) | TEXT
@@ -145,3 +154,44 @@ async def _get(path: str, query: str = "") -> Answered:
     talk, body = await answer_of(an_api().app, scope)
     headers = {name.decode(): value.decode() for name, value in talk.headers}
     return Answered(talk.status or 0, headers, body)  # type: ignore[arg-type] # read by name only
+
+
+HEADERS = st.sampled_from(
+    [
+        *("X-Product-Name", "X-Request-Id", "Idempotency-Key", "Content-Type", "Content-Encoding"),
+        *("Accept", "Authorization", "Last-Event-ID", "Origin", "traceparent", "tracestate"),
+        *("Access-Control-Request-Method", "Access-Control-Request-Headers", "Content-Length"),
+    ]
+)
+# what a server hands on: any byte but CR, LF and NUL
+HEADER_VALUES = st.binary(max_size=130).map(lambda raw: raw.translate(None, b"\r\n\0"))
+OPERATIONS = [
+    ("GET", CONNECTIONS),
+    ("POST", CONNECTIONS),
+    ("GET", JOBS),
+    ("POST", JOBS),
+    ("OPTIONS", JOBS),
+    ("HEAD", f"{JOBS}/events"),
+    ("POST", f"{CONNECTIONS}/validate-schema"),
+]
+
+
+@given(
+    operation=st.sampled_from(OPERATIONS),
+    headers=st.lists(st.tuples(HEADERS, HEADER_VALUES), max_size=4),
+    body=st.sampled_from([b"", dumps(a_body()).encode(), dumps(a_request()).encode()]),
+)
+async def test_any_headers_are_answered_without_a_500_and_never_told_or_logged(
+    operation: tuple[str, str], headers: list[tuple[str, bytes]], body: bytes
+) -> None:
+    method, path = operation
+    secret = (b"authorization", b"Bearer canary-5c1d")
+    sent = [(name.lower().encode(), value) for name, value in headers]
+    with capture_logs() as lines:
+        talk, raw = await answer_of(
+            an_api().app, a_scope(method, path.encode(), headers=[*sent, secret]), [body]
+        )
+    assert talk.status is not None
+    assert talk.status < 500
+    assert b"canary" not in raw
+    assert "canary" not in str(lines) + str(talk.headers)
