@@ -157,10 +157,10 @@ WIRE_CATEGORIES: Mapping[str, tuple[Mapping[ErrorCategory, _Category], _Category
 by category, and for all others."""
 
 TOO_MANY_STREAMS: Final = "too_many_streams"
+BAD_FRAMING: Final = "bad_framing"
 
 FRAMEWORK_CODES: Mapping[int, str] = MappingProxyType(
     {
-        400: "bad_framing",
         404: "route_not_found",
         405: "method_not_allowed",
         408: "request_timeout",

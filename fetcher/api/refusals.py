@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from fetcher.api.problems import FRAMEWORK_CODES, STATUS, TOO_MANY_STREAMS
+from fetcher.api.problems import BAD_FRAMING, FRAMEWORK_CODES, STATUS, TOO_MANY_STREAMS
 from fetcher_engine import ErrorCategory
 
 SOURCE_FAILED: Final = tuple(f"engine_{category}" for category in ErrorCategory)
@@ -50,6 +50,7 @@ _MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "too_many_pending_jobs": "too many jobs wait already",
         "rate_limit_exceeded": "the connection was tested too often",
         TOO_MANY_STREAMS: "as many streams are open as may be",
+        BAD_FRAMING: "the head says two lengths of the body",
         "request_timeout": "the request did not arrive in time",
         "request_too_large": "the body is too large",
         "header_too_large": "request line and headers are too large",
@@ -62,6 +63,7 @@ _NUMERIC: Final[Mapping[str, int]] = MappingProxyType(
         "too_many_pending_jobs": 429,
         "rate_limit_exceeded": 429,
         TOO_MANY_STREAMS: 503,
+        BAD_FRAMING: 400,
         **{code: status for status, code in FRAMEWORK_CODES.items()},
         **dict.fromkeys(SOURCE_FAILED, 500),
     }
@@ -69,6 +71,7 @@ _NUMERIC: Final[Mapping[str, int]] = MappingProxyType(
 """Whose ``code`` is the status, as a number (spec 6.1, C and E)."""
 
 OF_EVERY_OPERATION: Final = (
+    BAD_FRAMING,
     "request_timeout",
     "request_too_large",
     "header_too_large",

@@ -14,7 +14,7 @@ from hypercorn.typing import ASGIReceiveEvent, HTTPScope, Scope
 
 from fetcher.api.asgi import AsgiApp, Receive, Send, header, send_end, send_problem
 from fetcher.api.payloads import MAX_BODY_BYTES
-from fetcher.api.problems import Problem, framework_problem
+from fetcher.api.problems import BAD_FRAMING, Problem, framework_problem
 
 MAX_HEADER_BYTES = 4096
 MAX_HELD_BYTES = 256 * 1024 * 1024
@@ -64,7 +64,8 @@ class RequestLimits:
             await _refuse(problem, incoming, send)
             return
         if _has_two_lengths(scope):
-            await _refuse(framework_problem(400, "Bad Request"), incoming, send)
+            problem = framework_problem(400, "Bad Request", error_code=BAD_FRAMING)
+            await _refuse(problem, incoming, send)
             return
         refused = await self._admit(scope)
         if refused is not None and not _has_body(scope):
