@@ -66,6 +66,7 @@ faults: setup-dev services ## Kill and cut things while jobs run
 docs: setup-dev ## Write anew what is generated: docs/types.md, docs/schemas, docs/asyncapi.yaml, the broker's definitions
 	@$(PY) -m scripts.types_document
 	@$(PY) -m scripts.broker_definitions
+	@$(PY) -m scripts.message_documents
 
 verify-sources: export DSN := $(DSN)
 verify-sources: setup-dev ## Check a connector against a server of yours: DSN=scheme://user@host:port/database

@@ -12,6 +12,7 @@ from typing import Final
 from fetcher.domain.ids import SINGLE_TENANT, JobId
 from fetcher.domain.jobs import EventMark, FailureFacts, Job, ResultFacts
 from fetcher.domain.json_text import dumps
+from fetcher.domain.message_bodies import CompletedBody, FailedBody
 from fetcher.domain.message_envelope import HeaderValue, envelope
 from fetcher.domain.redaction import redact
 from fetcher.domain.timestamps import rfc3339
@@ -48,10 +49,10 @@ def completed_mark(
     job: Job, facts: ResultFacts, *, completed_at: datetime, execution_ms: int
 ) -> EventMark:
     """The mark of a completed job (spec 8.3). ``execution_ms`` counts from the message's start."""
-    body: dict[str, object] = {
+    body: CompletedBody = {
         "jobId": str(job.id),
         "metadata": _callers_metadata(job),
-        "status": COMPLETED,
+        "status": "completed",
         "result": {
             "path": facts.path,
             "sizeBytes": facts.size_bytes,
@@ -83,10 +84,10 @@ def failed_mark(job: Job, failure: FailureFacts, *, at: datetime) -> EventMark:
     }
     known = {name: value for name, value in error.items() if value is not None}
     metadata = {**_callers_metadata(job), "error": known}
-    body = {
+    body: FailedBody = {
         "jobId": str(job.id),
         "metadata": dict(sorted(metadata.items())),
-        "status": FAILED,
+        "status": "failed",
     }
     return EventMark(status=FAILED, payload=dumps(body, escape_html=True), time=at)
 

@@ -14,6 +14,7 @@ from uuid import UUID
 from fetcher.domain.ids import JobId, uuid7
 from fetcher.domain.jobs import Job
 from fetcher.domain.json_text import JsonTextError, dumps, parse
+from fetcher.domain.message_bodies import WorkBody
 from fetcher.domain.message_envelope import (
     REQUEST_ID_HEADER,
     TENANT_HEADER,
@@ -62,7 +63,7 @@ class WorkMessage:
 
 def encode_work_message(job: Job) -> bytes:
     """The body (spec 2.2): keys sorted, compact, HTML characters escaped."""
-    body: dict[str, object] = {
+    body: WorkBody = {
         "createdAt": rfc3339(job.created_at),
         "jobId": str(job.id),
         "mappedFields": job.mapped_fields,

@@ -1,0 +1,1 @@
+"""``docs/schemas`` and ``docs/asyncapi.yaml``, from the types of messages in ``fetcher.domain``."""
