@@ -8,10 +8,12 @@ import pytest
 import structlog
 
 from fetcher.actors.lifecycle import Lifecycle
+from fetcher.actors.supervisor import Restart
 from fetcher.api.services import SystemServices
 from fetcher.bootstrap import roster
 from fetcher.bootstrap.adapters import open_adapters
 from fetcher.bootstrap.roster import Roster
+from fetcher.bridge import open_asyncio
 from fetcher.domain.ids import new_job_id
 from fetcher.settings import Role, Settings
 
@@ -71,3 +73,20 @@ async def test_events_that_are_not_published_are_all_counted_and_told_once_a_min
     ]
     counted = built.metrics.publishes.labels(kind="event", result="unavailable")
     assert counted._value.get() == 3
+
+
+@pytest.mark.parametrize(("asked", "names"), [("false", []), ("true", ["topology_declarer"])])
+async def test_the_brokers_objects_are_declared_by_those_that_are_asked_to(
+    tmp_path: Path, asked: str, names: list[str]
+) -> None:
+    loaded = Settings(
+        fetcher_data_dir=tmp_path,
+        rabbitmq_host="broker.test",
+        rabbitmq_declare_topology=asked,  # type: ignore[arg-type] # as in the environment
+    )
+    for role in Role:
+        async with open_asyncio(pytest.fail), open_adapters(loaded, role) as adapters:
+            found = Roster(loaded, role, adapters, Lifecycle()).actors()
+            declarers = [each for each in found if each.actor.name == "topology_declarer"]
+            assert [each.actor.name for each in declarers] == names
+            assert all(each.restart is Restart.TRANSIENT for each in declarers)

@@ -1,0 +1,156 @@
+"""Dead letters of the broker's own making, and windows that break."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+import trio
+from aiormq import Channel
+
+from fetcher.adapters.amqp.connection import BrokerConnection
+from fetcher.adapters.amqp.dead_letter_queue import AmqpDeadLetterQueue
+from fetcher.adapters.amqp.topology import TopologyNames
+from fetcher.adapters.amqp.topology_check import TopologyCheck
+from fetcher.bridge import open_asyncio, run_asyncio
+from fetcher.commands.dead_letters import Choice, DeadLetters, Examined
+from fetcher.commands.send_work import SendWork
+from fetcher.commands.verify_work import VerifyWork
+from fetcher.crypto.signer import MessageSigner, MessageVerifier
+from fetcher.domain.errors import PortUnavailable
+from fetcher.ports import OutgoingMessage
+from tests.contract.dead_letters.conftest import publish_all
+from tests.contract.queue.work_queues import broker_address
+from tests.contract.records.builders import a_job
+from tests.integration.amqp.stalling_proxy import StallingProxy, stalling_proxy
+from tests.servers.waiting import eventually
+
+pytestmark = pytest.mark.integration
+
+KEY = b"k" * 32
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@pytest.fixture
+async def connection(amqp_url: str) -> AsyncIterator[BrokerConnection]:
+    async with open_asyncio(pytest.fail):
+        opened = BrokerConnection(broker_address(amqp_url), name="test")
+        yield opened
+        await opened.aclose()
+
+
+@pytest.fixture
+async def names(connection: BrokerConnection, amqp_name: Callable[[str], str]) -> TopologyNames:
+    """Everything of the table, declared under names of this test."""
+    own = TopologyNames(
+        work_exchange=amqp_name("jobs"),
+        work_queue=amqp_name("work"),
+        events_exchange=amqp_name("events"),
+        event_queues={},
+        dead_letter_exchange=amqp_name("dlx"),
+        dead_letter_queue=amqp_name("dlq"),
+    )
+    await TopologyCheck(connection).settle(own, create=True)
+    return own
+
+
+@pytest.fixture
+async def proxy(amqp_url: str) -> AsyncIterator[StallingProxy]:
+    address = broker_address(amqp_url)
+    async with stalling_proxy(address.host, address.port) as opened:
+        yield opened
+
+
+class _Sent:
+    def __init__(self) -> None:
+        self.messages: list[OutgoingMessage] = []
+
+    async def publish(self, message: OutgoingMessage) -> None:
+        await trio.lowlevel.checkpoint()
+        self.messages.append(message)
+
+
+async def a_message(work_queue: str) -> OutgoingMessage:
+    sent = _Sent()
+    sender = SendWork(publisher=sent, signer=MessageSigner(KEY), queue=work_queue, now=utc_now)
+    await sender.send(a_job())
+    return sent.messages[0]
+
+
+async def ready(queue: AmqpDeadLetterQueue) -> int:
+    async with queue.open() as window:
+        return window.total
+
+
+async def wait_for(queue: AmqpDeadLetterQueue, count: int) -> None:
+    async def is_so() -> bool:
+        return await ready(queue) == count
+
+    await eventually(is_so, deadline_seconds=15.0, what=f"{count} dead letters")
+
+
+async def test_what_the_broker_dead_lettered_is_genuine_by_its_first_route(
+    connection: BrokerConnection, names: TopologyNames
+) -> None:
+    await publish_all(connection, names.work_queue, [await a_message(names.work_queue)])
+
+    async def reject(channel: Channel) -> None:
+        message = await channel.basic_get(names.work_queue)
+        assert message.delivery_tag is not None
+        await channel.basic_nack(message.delivery_tag, requeue=False)
+
+    channel = await connection.open_channel(confirms=False)
+    await run_asyncio(reject, channel)
+    await connection.close_channel(channel)
+    queue = AmqpDeadLetterQueue(connection, queue=names.dead_letter_queue)
+    await wait_for(queue, 1)
+    verifier = VerifyWork(verifier=MessageVerifier([KEY]), now=utc_now)
+    found: list[Examined] = []
+    async with queue.open() as window:
+        async for page in DeadLetters(window, verifier).pages(Choice()):
+            found += page
+    (each,) = found
+    assert (each.letter.reason, each.letter.exchange) == ("rejected", "")
+    assert (each.letter.routing_key, each.is_genuine) == (names.work_queue, True)
+
+
+async def test_a_window_whose_connection_is_cut_loses_no_letter(
+    connection: BrokerConnection, names: TopologyNames, proxy: StallingProxy, amqp_url: str
+) -> None:
+    message = await a_message(names.work_queue)
+    await publish_all(connection, names.dead_letter_queue, [message] * 20)
+    direct = AmqpDeadLetterQueue(connection, queue=names.dead_letter_queue)
+    await wait_for(direct, 20)
+    through = BrokerConnection(
+        replace(broker_address(amqp_url), host="127.0.0.1", port=proxy.port), name="test"
+    )
+    fragile = AmqpDeadLetterQueue(through, queue=names.dead_letter_queue)
+    with trio.fail_after(30):
+        async with fragile.open() as window:
+            page = await window.next_page(limit=5)
+            await window.remove(page[:2])
+            assert await ready(direct) < 20
+            await proxy.cut()
+            with pytest.raises(PortUnavailable):
+                await window.next_page(limit=5)
+    await through.aclose()
+    await wait_for(direct, 18)
+
+
+async def test_letters_that_somebody_else_took_meanwhile_end_the_window(
+    connection: BrokerConnection, names: TopologyNames, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fetcher.adapters.amqp.dead_letter_queue.QUIET_SECONDS", 0.2)
+    message = await a_message(names.work_queue)
+    await publish_all(connection, names.dead_letter_queue, [message] * 3)
+    queue = AmqpDeadLetterQueue(connection, queue=names.dead_letter_queue)
+    await wait_for(queue, 3)
+    async with queue.open() as first, queue.open() as second:
+        assert (first.total, second.total) == (3, 3)
+        assert len(await first.next_page(limit=2)) == 2
+        assert len(await second.next_page(limit=9)) == 1
+        assert await second.next_page(limit=9) == []
+    await wait_for(queue, 3)
