@@ -48,7 +48,9 @@ _TITLES: Final = {
         " text;\nin `cp1256`, `dec8`, `geostd8`, `greek`, `hebrew`, `hp8` and `swe7` they are not"
         " replaced, and\nalways fail the job. MariaDB's `json` comes with its blanks as"
         " stored and MySQL's with those that\nthe server prints"
-        " (a line break becomes a blank); they are left out below.",
+        " (a line break becomes a blank); they are left out below.\nWhat a strict parser does not"
+        " read in a `json` of MariaDB (`1.`, or no JSON at all) comes as a\nstring, the database's"
+        " own text.",
     ),
     "sqlserver": (
         "SQL Server",

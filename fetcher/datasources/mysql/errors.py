@@ -12,7 +12,6 @@ from fetcher_engine import SourceFailure, Stage
 INVALID_FILTER: Final = "invalid_filter"
 INVALID_FILTER_VALUE: Final = "invalid_filter_value"
 INVALID_TEXT: Final = "invalid_text"
-INVALID_JSON: Final = "invalid_json"
 INVALID_SETTING: Final = "invalid_setting"
 SCHEMA_CHANGED: Final = "schema changed"
 CELL_TOO_LARGE: Final = "cell_too_large"

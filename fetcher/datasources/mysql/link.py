@@ -15,7 +15,7 @@ from pymysql.constants import CLIENT  # type: ignore[import-untyped]
 from pymysql.converters import encoders  # type: ignore[import-untyped]
 
 from fetcher.datasources.mysql.errors import LOST, UNKNOWN_METHOD
-from fetcher.datasources.mysql.packets import RowPackets
+from fetcher.datasources.mysql.fenced_packets import CutRows, FencedPackets
 from fetcher.datasources.mysql.tls import IF_OFFERED, VERIFIED, WatchedContext
 from fetcher.datasources.targets import Target
 
@@ -74,7 +74,7 @@ class Link:
         if mode == IF_OFFERED:
             self._driver._ssl_required = False
             self._driver.client_flag &= ~CLIENT.SSL
-        self._packets = RowPackets(0)
+        self._packets = FencedPackets(0, 2)
         self._received = b""
 
     def log_in(self, connected: socket.socket) -> None:
@@ -112,8 +112,11 @@ class Link:
         rows: Sequence[Row] = result.rows if result is not None and result.rows else ()
         return rows
 
-    def begin_rows(self, statement: str) -> None:
-        """Send a statement of one column; its rows come by :meth:`receive_rows`."""
+    def begin_rows(self, statement: str, *, fences: int) -> None:
+        """Send a statement of one column, so many fences in each row.
+
+        The rows come by :meth:`receive_rows`.
+        """
         self._driver.query(statement, unbuffered=True)
         result = self._driver._result
         # else the driver would read all rows to their end before it lets go of the result
@@ -121,22 +124,20 @@ class Link:
         if result.field_count != 1:
             message = "not one column"
             raise pymysql.err.InternalError(message)
-        self._packets = RowPackets(self._driver._next_seq_id)
+        self._packets = FencedPackets(self._driver._next_seq_id, fences)
         reader = self._driver._rfile
         self._received = reader.read(len(reader.peek()))
 
-    def receive_rows(self) -> tuple[list[bytes | None], bool]:
+    def receive_rows(self) -> tuple[CutRows, bool]:
         """What has come since, perhaps no whole row, and whether that was the end.
 
-        The end is the protocol's alone; a connection that ends raises. A row that is NULL is None.
+        The end is the protocol's alone; a connection that ends raises.
         """
-        rows: list[bytes | None] = []
         received = self._received or self._driver._sock.recv(RECEIVE_BYTES)
         self._received = b""
         if not received:
             raise pymysql.err.OperationalError(LOST, "")
-        self._packets.feed(received, rows)
-        return rows, self._packets.ended
+        return self._packets.cut(received), self._packets.ended
 
     def take_leave(self) -> None:
         """Say good-bye and close; never raises. At once for a connection that is not open."""

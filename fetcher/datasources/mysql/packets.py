@@ -18,6 +18,9 @@ _NULL, _SHORT, _END, _ERROR = 0xFB, 0xFC, 0xFE, 0xFF
 _LENGTH_BYTES: Final = {0xFC: 2, 0xFD: 3, 0xFE: 8}
 """How many bytes a text's length has after the byte that says so; a small one is that byte."""
 
+NUMBERS: Final = 256
+"""Of packets: they begin anew then."""
+
 _SMALLEST_ERROR: Final = 3
 _SMALLEST_END, _SMALLEST_LONG_ROW = 5, 9
 """A packet that begins with ``0xFE`` is the end, or a row of 16 MiB and more."""
@@ -43,6 +46,11 @@ class RowPackets:
         self._missing = _HEADER_BYTES
         self._whole: bytearray | None = None
         self.ended = False
+
+    @property
+    def _is_within_row(self) -> bool:
+        """Whether a row has begun whose packets have not all come."""
+        return self._whole is not None
 
     def feed(self, received: bytes, rows: list[bytes | None]) -> None:
         """Append the rows that are whole by now; None is a row that is NULL.
@@ -79,7 +87,7 @@ class RowPackets:
                 break
             if header >> 24 != number:
                 raise self._out_of_step(header, buffer[position + _HEADER_BYTES : following])
-            number = (number + 1) & 0xFF
+            number = (number + 1) % NUMBERS
             if self._whole is not None or length == _SPLIT:
                 self._gather(buffer[position + _HEADER_BYTES : following], rows)
             elif first == _SHORT and size + 3 == length:
@@ -120,6 +128,19 @@ class RowPackets:
         if header >> 24 == 0 and self._whole is None and packet[:1] == bytes([_ERROR]):
             return _error(packet)
         return MalformedPacket()
+
+
+def header(size: int, number: int) -> bytes:
+    """What stands before a text of this size; nothing, for one that fills a packet."""
+    if size < _NULL:
+        text = bytes([size])
+    else:
+        first, width = next(each for each in _LENGTH_BYTES.items() if size < 1 << 8 * each[1])
+        text = bytes([first]) + size.to_bytes(width, "little")
+    length = len(text) + size
+    if length >= _SPLIT:
+        return b""
+    return length.to_bytes(3, "little") + bytes([number % NUMBERS]) + text
 
 
 def _text(packet: bytes) -> bytes:

@@ -14,6 +14,7 @@ from fetcher.datasources.mysql.errors import (
     INVALID_FILTER_VALUE,
     SCHEMA_CHANGED,
 )
+from fetcher.datasources.mysql.fenced_packets import FENCE
 from fetcher.datasources.mysql.filters import NoSuchFilter, predicate_sql
 from fetcher.datasources.mysql.names import identifier
 from fetcher.datasources.mysql.schema import Column, Table
@@ -28,10 +29,7 @@ from fetcher.datasources.predicates import MalformedCondition, predicates_of
 from fetcher_engine import SourceFailure, Stage, encode_text
 
 MARKER: Final = b"\x01!"
-"""Begins what stands in place of a row with a cell that is too large; a row begins with ``{``."""
-
-FENCE: Final = b"\xff"
-"""Stands before and behind JSON that is to be checked, and is taken out: no text has that byte."""
+"""Begins what stands in place of a row with a cell that is too large; a row begins with a fence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +41,14 @@ class TableQuery:
     statement: str = field(repr=False)
     filtered: tuple[str, ...]
     unchecked_json: tuple[str, ...] = ()
-    """Columns, fenced in the rows, whose server takes for JSON what others do not: ``1.``."""
+    """Columns that may hold what is no JSON. A row has fences before and behind each of them, and
+    around itself.
+    """
+
+    @property
+    def fences(self) -> int:
+        """How many a row has."""
+        return 2 + 2 * len(self.unchecked_json)
 
 
 def table_query(
@@ -118,16 +123,18 @@ def _row(
     ``max_allowed_packet``, or where a stored value alone is too large: it is not rendered then.
     """
     parts = []
-    before = b"{"
+    before = FENCE + b"{"
     for column in columns:
         fence = FENCE if _is_fenced(types[column.name]) else b""
         key = before + f"{encode_text(column.name)}:".encode() + fence
         place = identifier("t", column.name)
         of = types[column.name]
         text = renderer.json_text(place, of, is_nullable=column.nullable)
-        parts += [bytes_literal(key), text]
+        # of one that is bytes everything becomes bytes, fences too; literals alone would be
+        # made characters of
+        parts += [bytes_literal(key) if parts else f"CAST({bytes_literal(key)} AS BINARY)", text]
         before = fence + b","
-    text = f"CONCAT({', '.join(parts)}, {bytes_literal(before[:-1] + b'}')})"
+    text = f"CONCAT({', '.join(parts)}, {bytes_literal(before[:-1] + b'}' + FENCE)})"
     lengths = [f"LENGTH({identifier('t', column.name)})" for column in columns]
     sizes = [f"IFNULL({length}, 0)" for length in lengths]
     too_large = [

@@ -42,7 +42,10 @@ class RowReader:
         failure: SourceFailure | None = None
         try:
             await self._session.begin_rows(
-                query.statement, table=query.name, filtered=bool(query.filtered)
+                query.statement,
+                fences=query.fences,
+                table=query.name,
+                filtered=bool(query.filtered),
             )
         except SourceFailure as refused:
             failure = refused
@@ -59,7 +62,7 @@ class RowReader:
             found: EncodedBatch | None = None
             with trio.move_on_after(NO_PROGRESS_SECONDS):
                 data, row_count, self._ended = await self._session.read_rows(
-                    self._batch_bytes, self._texts.joined, table=name
+                    self._batch_bytes, self._texts.joined_cut, table=name
                 )
                 found = EncodedBatch(name, data, row_count)
             if found is None:

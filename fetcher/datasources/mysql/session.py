@@ -20,6 +20,7 @@ from fetcher.datasources.mysql.errors import (
     code_of,
     statement_failure,
 )
+from fetcher.datasources.mysql.fenced_packets import CutRows
 from fetcher.datasources.mysql.link import Link, Row
 from fetcher.datasources.targets import Target
 from fetcher_engine import SourceFailure, Stage
@@ -119,21 +120,24 @@ class Session:
             raise SourceFailure(stage, TIMEOUT, table=table)
         return rows
 
-    async def begin_rows(self, statement: str, *, table: str, filtered: bool) -> None:
+    async def begin_rows(self, statement: str, *, fences: int, table: str, filtered: bool) -> None:
         """Send a statement whose rows :meth:`read_rows` gives; wait until they begin."""
         if self._checks_settings:
             await self.check_settings()
         begun = False
         with trio.move_on_after(self._statement_seconds + SETUP_SECONDS):
             await self._call(
-                lambda: self._opened.link.begin_rows(statement), Stage.QUERY, table, filtered
+                lambda: self._opened.link.begin_rows(statement, fences=fences),
+                Stage.QUERY,
+                table,
+                filtered,
             )
             begun = True
         if not begun:
             raise SourceFailure(Stage.QUERY, TIMEOUT, table=table)
 
     async def read_rows(
-        self, wanted_bytes: int, join: Callable[[Sequence[bytes | None]], bytes], *, table: str
+        self, wanted_bytes: int, join: Callable[[CutRows], bytes], *, table: str
     ) -> tuple[bytes, int, bool]:
         """The next rows with commas between them, how many they are, and whether they are the last.
 
@@ -248,7 +252,7 @@ class Session:
 
 
 def _gathered(
-    link: Link, wanted_bytes: int, join: Callable[[Sequence[bytes | None]], bytes]
+    link: Link, wanted_bytes: int, join: Callable[[CutRows], bytes]
 ) -> tuple[bytes, int, bool]:
     """Small pieces are joined: large ones would leave the processor's caches between two steps."""
     pieces: list[bytes] = []
@@ -256,9 +260,9 @@ def _gathered(
     hand_on_at = time.monotonic() + LINGER_SECONDS
     while not ended and (not pieces or (size < wanted_bytes and time.monotonic() < hand_on_at)):
         rows, ended = link.receive_rows()
-        if rows:
+        if rows.count:
             pieces.append(join(rows))
-            row_count += len(rows)
+            row_count += rows.count
             size += len(pieces[-1])
     return b",".join(pieces), row_count, ended
 

@@ -290,8 +290,8 @@ class Renderer:
         if of.kind is Kind.JSON:
             if of.is_native_json:
                 return f"CAST(CONVERT({column} USING utf8mb4) AS BINARY)"
-            # the check can be switched off when rows are written: what is no JSON is a text
-            return f"IF(JSON_VALID({column}), {column}, {_string(text)})"
+            # as it stands: whoever takes the row apart looks whether it is JSON
+            return column
         if of.is_padded:
             # as a number it has no zeros before it; a float would be widened
             column = f"({column} + 0)" if of.kind is not Kind.FLOAT else f"ABS({column})"

@@ -1,15 +1,14 @@
-"""What MariaDB takes for JSON: a strict parser reads it too, or the job is refused."""
+"""What a JSON column of MariaDB holds: embedded where a strict parser reads it, else a text."""
 
 import json
 import random
-import re
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from fetcher.datasources.mysql.query import FENCE, TableQuery
-from fetcher.datasources.mysql.row_texts import RowTexts
-from fetcher_engine import SourceFailure
-from tests.integration.datasources.mariadb import rows_in
+from tests.integration.datasources.harness import document, engines
+from tests.integration.datasources.mariadb import connection_to, own_database, rows_in, run_sql
 from tests.servers.addresses import SqlAddress
 
 pytestmark = pytest.mark.integration
@@ -25,8 +24,6 @@ SEEDS = (
 )
 ALPHABET = '0123456789.-+eE"\\/bfnrtux{}[]:, \t\n\x01\x7ftrufalsnyNI\x0c\xa0é'
 DOCUMENTS = 6000
-CONTROL_IN_NAME = re.compile(rb'"[\x00-\x1f]')
-"""The one thing that is taken for JSON by the check of a column alone: it comes as a text."""
 BLANKS = ("", " ", "\t", "\n \r\n")
 
 
@@ -40,7 +37,7 @@ def changed(chance: random.Random) -> str:
     return "".join(text)
 
 
-def is_strict(data: bytes) -> bool:
+def is_strict(data: str) -> bool:
     def refuse(constant: str) -> object:
         raise ValueError(constant)
 
@@ -51,75 +48,46 @@ def is_strict(data: bytes) -> bool:
     return True
 
 
-def exact(data: bytes) -> object:
+def exact(data: str | bytes) -> Any:
     return json.loads(data, parse_int=str, parse_float=str)
 
 
-async def test_whatever_it_takes_as_stored_parses_strictly_or_is_refused(
-    mariadb: SqlAddress,
-) -> None:
-    """With its blanks and line breaks, as a column of its type holds it."""
+@pytest.fixture
+def database(mariadb: SqlAddress) -> Iterator[SqlAddress]:
+    with own_database(mariadb) as address:
+        yield address
+
+
+async def test_whatever_is_stored_comes_exactly(database: SqlAddress) -> None:
+    """Whether the database takes it for JSON or was told not to look."""
     chance = random.Random(20311130)  # noqa: S311 - the same documents at every run
     documents = sorted(
         {changed(chance) for _ in range(DOCUMENTS)}
         | {f"{before}{seed}{after}" for seed in SEEDS for before in BLANKS for after in BLANKS}
         | {seed.replace(",", f"{blank},{blank}") for seed in SEEDS[:2] for blank in BLANKS}
-        | {*BLANKS, '"a\tb"', '"a\nb"', '{"a\r":1}', '{"\nb": 1}'}
+        | {*BLANKS, "", '"a\tb"', '"a\nb"', '{"a\r":1}', '{"\nb": 1}', '{"a":\x0161', '\x01!1"'}
     )
-    taken: list[bytes] = []
-    for start in range(0, len(documents), 1000):
-        some = documents[start : start + 1000]
-        asked = ", ".join(f"JSON_VALID(_utf8mb4 X'{each.encode().hex()}')" for each in some)
-        (row,) = rows_in(mariadb, f"SELECT {asked}")
-        taken += [each.encode() for each, valid in zip(some, row, strict=True) if valid]
-    query = TableQuery(name="t", fields=("j",), statement="", filtered=(), unchecked_json=("j",))
-    texts = RowTexts(query, max_cell_bytes=1000)
-    mistakes = []
-    refused = 0
-    for cell in taken:
-        try:
-            data = texts.joined([b'{"j":' + FENCE + cell + FENCE + b"}"])
-        except SourceFailure as failure:
-            refused += 1
-            if failure.reason != "invalid_json" or is_strict(cell):
-                mistakes.append(cell)
-        else:
-            wanted = exact(cell) if is_strict(cell) else cell.decode()
-            if not is_strict(data) or exact(data) != {"j": wanted} or b"\n" in data:
-                mistakes.append(cell)
-            if not is_strict(cell) and not CONTROL_IN_NAME.search(cell):
-                mistakes.append(cell)
+    values = ", ".join(f"({n}, X'{each.encode().hex()}')" for n, each in enumerate(documents))
+    run_sql(
+        database,
+        "CREATE TABLE t (id int PRIMARY KEY, j json)",
+        f"SET STATEMENT check_constraint_checks = 0 FOR INSERT INTO t VALUES {values}",
+    )
+    taken = {int(number) for (number,) in rows_in(database, "SELECT id FROM t WHERE JSON_VALID(j)")}
+    async with engines() as opened:
+        data = await document(opened, connection_to(database), {"t": ["id", "j"]})
+    rows = exact(data)["src"]["t"]
+    found = {int(row["id"]): row["j"] for row in rows}
+    mistakes = [
+        each
+        for number, each in enumerate(documents)
+        if found[number] != (exact(each) if is_strict(each) else each)
+    ]
     assert mistakes == []
-    assert refused > 30
-    assert len(taken) - refused > 300
-
-
-async def test_whatever_it_takes_parses_strictly_or_is_refused(mariadb: SqlAddress) -> None:
-    chance = random.Random(20311129)  # noqa: S311 - the same documents at every run
-    documents = sorted({changed(chance) for _ in range(DOCUMENTS)})
-    taken: list[bytes] = []
-    for start in range(0, len(documents), 1000):
-        asked = ", ".join(
-            f"CAST(JSON_COMPACT(_utf8mb4 X'{each.encode().hex()}') AS BINARY)"
-            for each in documents[start : start + 1000]
-        )
-        (row,) = rows_in(mariadb, f"SELECT {asked}")
-        taken += [cell for cell in row if cell is not None]
-    query = TableQuery(name="t", fields=("j",), statement="", filtered=(), unchecked_json=("j",))
-    texts = RowTexts(query, max_cell_bytes=1000)
-    mistakes = []
-    refused = 0
-    for cell in taken:
-        try:
-            data = texts.joined([b'{"j":' + FENCE + cell + FENCE + b"}"])
-        except SourceFailure as failure:
-            refused += 1
-            if failure.reason != "invalid_json" or is_strict(cell):
-                mistakes.append(cell)
-        else:
-            if data != b'{"j":' + cell + b"}" or not is_strict(data):
-                mistakes.append(cell)
-    assert mistakes == []
+    assert len(rows) == len(documents)
+    assert b"\n" not in data
     # or the documents were too tame to show anything
-    assert refused > 30
-    assert len(taken) - refused > 200
+    strict = {number for number, each in enumerate(documents) if is_strict(each)}
+    assert len(strict & taken) > 300
+    assert len(taken - strict) > 30
+    assert len(documents) - len(strict | taken) > 300

@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from fetcher.datasources.mysql import rows as rows_module
+from fetcher.datasources.mysql.fenced_packets import FENCE
 from fetcher.domain.connections import Connection
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EngineError, ErrorCategory, ExtractionRequest
@@ -296,7 +297,7 @@ async def test_rows_beyond_the_servers_packet_are_refused_and_never_null(
 
 async def test_rows_in_several_packets_come_whole(database: SqlAddress) -> None:
     """A packet holds 16 MiB - 1; the server's largest result is one byte more."""
-    size = 16 * 1024 * 1024 - len('{"s":""}') - 1
+    size = 16 * 1024 * 1024 - len('{"s":""}') - 2 * len(FENCE) - 1
     run_sql(
         database,
         "CREATE TABLE large (id int, s longtext)",
