@@ -76,8 +76,8 @@ class FencedPackets(RowPackets):
             sizes = list(map(add, sizes, map(len, parts[place::fences])))
         widths = set(map(len, parts[::fences]))
         if len(widths) > 1:
-            numbers = range(self._number, self._number + count)
-            return headers == b"".join(map(self._headers.numbered, sizes, numbers))
+            each = map(self._headers.numbered, sizes, range(self._number, self._number + count))
+            return headers == b"".join(each)
         found = bytearray(headers)
         width = widths.pop() or 1
         numbers = _NUMBERS * (count // NUMBERS + 2)

@@ -122,7 +122,7 @@ def _row(
     No cell is NULL, so the text is only where a function found its result larger than
     ``max_allowed_packet``, or where a stored value alone is too large: it is not rendered then.
     """
-    parts = []
+    parts: list[str] = []
     before = FENCE + b"{"
     for column in columns:
         fence = FENCE if _is_fenced(types[column.name]) else b""
