@@ -23,7 +23,15 @@ from fetcher.api.path_ids import connection_id
 from fetcher.api.payloads import read_payload
 from fetcher.api.product_header import optional_product, product_parameter, required_product
 from fetcher.api.refusals import BODY, ID, PAGE
-from fetcher.api.routing import Parameter, Route, Success, answer, no_content, query_parameter
+from fetcher.api.routing import (
+    Parameter,
+    Route,
+    Success,
+    answer,
+    large_answer,
+    no_content,
+    query_parameter,
+)
 from fetcher.api.services import ApiServices
 from fetcher.commands.assign_connection import AssignConnection
 from fetcher.commands.connection_refusals import refuse_invalid
@@ -141,7 +149,9 @@ class ConnectionRoutes:
 
     async def _page(self, query: ConnectionQuery) -> Response:
         page = await self._list(query)
-        return answer(ConnectionListAnswer.of(page, page=query.page, limit=query.limit))
+        return await large_answer(
+            lambda: ConnectionListAnswer.of(page, page=query.page, limit=query.limit)
+        )
 
 
 def _tell_unlisted(config_name: str, error: PortError) -> None:

@@ -1,6 +1,5 @@
 """``/v1/fetcher`` (spec rest-api 9; events: design section 8)."""
 
-import trio
 from quart import Response, request
 
 from fetcher.api.asgi import request_id_of
@@ -22,7 +21,7 @@ from fetcher.api.payloads import read_payload
 from fetcher.api.problems import TOO_MANY_STREAMS
 from fetcher.api.product_header import optional_product, product_parameter
 from fetcher.api.refusals import BODY, ID, NEW_JOB, PAGE
-from fetcher.api.routing import Parameter, Route, Success, answer
+from fetcher.api.routing import Parameter, Route, Success, answer, large_answer
 from fetcher.api.services import ApiServices
 from fetcher.commands.cancel_job import CancelJob
 from fetcher.commands.create_job import CreatedJob, CreateJob, JobRules
@@ -37,8 +36,6 @@ from fetcher.queries.list_jobs import list_jobs
 ROOT = "/v1/fetcher"
 INLINE_VALUES = 5000
 """A job with more filter values than these is written out in a thread."""
-
-_writers = trio.CapacityLimiter(2)
 
 
 class JobRoutes:
@@ -99,8 +96,8 @@ class JobRoutes:
         page = JobPage(items=(), next=None)
         if not asked.names_two_products:
             page = await list_jobs(self._jobs, asked.query)
-        return answer(
-            JobListAnswer(
+        return await large_answer(
+            lambda: JobListAnswer(
                 items=[JobSummary.of(job) for job in page.items],
                 next_cursor=cursor_text(page.next) if page.next is not None else None,
                 limit=asked.query.limit,
@@ -121,7 +118,7 @@ class JobRoutes:
         job = await get_job(self._jobs, job_id(id))
         if _count_of_values(job) <= INLINE_VALUES:
             return answer(JobAnswer.of(job))
-        return await trio.to_thread.run_sync(lambda: answer(JobAnswer.of(job)), limiter=_writers)
+        return await large_answer(lambda: JobAnswer.of(job))
 
     async def events(self) -> Response:
         return await self._streams.open(

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Protocol
 
 import orjson
+import trio
 from pydantic import BaseModel
 from quart import Response
 
@@ -17,6 +18,8 @@ from fetcher.domain.json_text import dumps, exact_number
 JSON = "application/json"
 PRODUCT_ROOT = "/v1/"
 """Below it nothing is served without a permission being named."""
+
+_writers = trio.CapacityLimiter(2)
 
 
 class Handler(Protocol):
@@ -101,6 +104,12 @@ def answer(
 ) -> Response:
     """A JSON answer; members that are None are left out, values inside maps never are."""
     return json_response(model.to_json(), status, headers=headers)
+
+
+async def large_answer(model: Callable[[], Answer]) -> Response:
+    """As :func:`answer`, made in a thread: a page of connections or jobs may hold millions of
+    numbers, and while they are written no other request, and no lease, would be served."""
+    return await trio.to_thread.run_sync(lambda: answer(model()), limiter=_writers)
 
 
 def json_response(

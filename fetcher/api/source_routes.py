@@ -12,7 +12,7 @@ from fetcher.api.models.schema_validation import (
 from fetcher.api.path_ids import connection_id
 from fetcher.api.payloads import read_payload
 from fetcher.api.refusals import BODY, ID, OPENED_SOURCE, SOURCE_FAILED
-from fetcher.api.routing import Route, Success, answer
+from fetcher.api.routing import Route, Success, answer, large_answer
 from fetcher.api.services import ApiServices
 from fetcher.commands.connection_test import ConnectionTest
 from fetcher.commands.resolve_sources import ResolveSources
@@ -45,7 +45,9 @@ class SourceRoutes:
 
     async def schema(self, id: str) -> Response:  # noqa: A002 - the route template's name
         found = await self._schema(connection_id(id), tenant=request_tenant())
-        return answer(ConnectionSchemaAnswer.of(found.connection, found.snapshot))
+        return await large_answer(
+            lambda: ConnectionSchemaAnswer.of(found.connection, found.snapshot)
+        )
 
     async def validate(self) -> Response:
         asked = await read_payload(

@@ -1,12 +1,15 @@
 """Request ids, access log, metrics, CORS, unknown routes, crashes: spec rest-api 2 and 17.6."""
 
+import threading
 import uuid
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from fetcher.api import routing
 from fetcher.api.observation import effective_request_id
 from fetcher.api.services import HttpSettings
 from fetcher.domain.connections import Connection
@@ -329,3 +332,18 @@ async def test_failure_of_the_callers_own_source_is_no_error_of_ours() -> None:
             "source": "sales_db",
         }
         assert logs[1]["http_status_code"] == 500
+
+
+@pytest.mark.parametrize("path", [CONNECTIONS, f"{CONNECTIONS}/unassigned", JOBS])
+async def test_pages_are_written_in_a_thread(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    writers: list[int] = []
+    write = routing._json_bytes
+
+    def noted(body: Mapping[str, object]) -> bytes:
+        writers.append(threading.get_ident())
+        return write(body)
+
+    monkeypatch.setattr(routing, "_json_bytes", noted)
+    assert (await an_api().get(path)).json["items"] == []
+    assert len(writers) == 1
+    assert writers[0] != threading.get_ident()
