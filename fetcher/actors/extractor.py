@@ -199,7 +199,11 @@ class Extractor:
         async def park() -> bool:
             return await self._leases.park(claim.lease, until=parking.until, reason=parking.reason)
 
-        parked = await self._asked_until_answered(park, within_seconds=self._lease_seconds)
+        try:
+            parked = await self._asked_until_answered(park, within_seconds=self._lease_seconds)
+        except PortError as failure:
+            log.error("wait_not_storable", code=failure.code)
+            parked = None
         if parked is None:
             return Settlement.REQUEUE, "unrecorded"
         if not parked:

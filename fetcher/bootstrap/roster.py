@@ -132,7 +132,9 @@ class Roster:
         )
 
     def _common(self) -> list[Supervised]:
+        breakers = self._adapters.records.breakers
         return [
+            Supervised(BreakerCount(breakers=breakers, metrics=self.metrics)),
             Supervised(
                 Health(
                     questions=self._questions,
@@ -305,8 +307,7 @@ class Roster:
             )
             for number in range(1, places + 1)
         ]
-        counting = BreakerCount(breakers=adapters.records.breakers, metrics=self.metrics)
-        actors: list[Actor] = [intake, keeper, repairer, reaper, counting, *extractors]
+        actors: list[Actor] = [intake, keeper, repairer, reaper, *extractors]
         return [Supervised(actor) for actor in actors]
 
     def _new_sealer(self) -> ResultSealer:

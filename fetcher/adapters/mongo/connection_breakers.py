@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import structlog
 from bson import Binary
 from pymongo.errors import DuplicateKeyError
 
@@ -18,8 +19,10 @@ from fetcher.domain.breakers import (
     BreakerRule,
     SourceDown,
 )
-from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.errors import PortUnavailable, RecordCorrupt
 from fetcher.domain.ids import ConnectionId
+
+log = structlog.get_logger(__name__)
 
 _RECORD: Final = "breaker record"
 _TRIES: Final = 20
@@ -42,8 +45,8 @@ class MongoConnectionBreakers:
 
         async def find(turn: Turn) -> Mapping[ConnectionId, Breaker]:
             found = turn.breakers.find({"_id": {"$in": ids}, **_remembered(turn.now)})
-            breakers = [_read_breaker(document) async for document in found]
-            return {breaker.connection_id: breaker for breaker in breakers}
+            breakers = [_readable(document) async for document in found]
+            return {each.connection_id: each for each in breakers if each is not None}
 
         return await self._server.run(find)
 
@@ -54,7 +57,7 @@ class MongoConnectionBreakers:
             for _ in range(_TRIES):
                 stored = await turn.breakers.find_one(own)
                 now = turn.now
-                before = None if stored is None else _read_breaker(stored)
+                before = None if stored is None else _readable(stored)
                 if before is not None and before.is_forgotten(now):
                     before = None
                 after = rule(before, now)
@@ -114,6 +117,15 @@ def _document(breaker: Breaker) -> Document:
         "probe_until": breaker.probe_until,
         "changed_at": breaker.changed_at,
     }
+
+
+def _readable(document: Mapping[str, Any]) -> Breaker | None:
+    """What cannot be read holds nobody back, and the next failure is written over it."""
+    try:
+        return _read_breaker(document)
+    except RecordCorrupt as corrupt:
+        log.error("record_corrupt", what=str(corrupt))
+        return None
 
 
 def _read_breaker(document: Mapping[str, Any]) -> Breaker:

@@ -44,7 +44,7 @@ async def list_filter(jobs: Collection, query: JobQuery) -> Document:
 
 def parked_filter(config_name: str) -> Document:
     """Parked jobs that may read from the connection."""
-    return {**_PARKED, **_may_read_from(config_name)}
+    return {"dedup_active": True, **_PARKED, **_may_read_from(config_name)}
 
 
 def in_use_filter(config_name: str) -> Document:

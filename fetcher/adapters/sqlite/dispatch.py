@@ -33,11 +33,16 @@ _DISPATCH_AGAIN: Final = """
         ORDER BY dispatched_at, id LIMIT :limit
     )
 """
+# Not by the table of who reads from where: that has all jobs that ever did.
 _PARKED: Final = """
-    SELECT job.id FROM job_source JOIN job ON job.id = job_source.job_id
-    WHERE job_source.config_name = :config_name
-        AND job.status = 'pending' AND job.waiting_reason IS NOT NULL AND job.due_at > :now
-    ORDER BY job_source.created_at, job.id
+    SELECT id FROM job INDEXED BY job_undispatched
+    WHERE status = 'pending' AND dispatched_at IS NULL
+    AND waiting_reason IS NOT NULL AND due_at > :now
+    AND EXISTS (
+        SELECT 1 FROM job_source
+        WHERE config_name = :config_name AND created_at = job.created_at AND job_id = job.id
+    )
+    ORDER BY created_at, id
 """
 
 

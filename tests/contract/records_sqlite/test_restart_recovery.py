@@ -1,11 +1,14 @@
 """What the next process of a data folder does with the records of the one before (design 8)."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from fetcher.adapters.sqlite import Recovered, SqliteRecordStore
+from fetcher.domain.breakers import FAILURES_TO_OPEN, SourceDown, failed, probed_by
 from fetcher.domain.jobs import FinishAnswer, JobStatus
 from tests.contract.records.builders import (
     LEASE_SECONDS,
+    a_connection,
     claimed,
     completed,
     ended,
@@ -71,3 +74,20 @@ async def test_second_recovery_finds_nothing(store: SqliteRecordStore) -> None:
     assert await store.recovery.recover() == Recovered(undispatched=0, expired=0, events=0)
     (seen,) = await store.expired.find_expired(limit=9)
     assert seen.status is JobStatus.PROCESSING
+
+
+async def test_probe_of_the_dead_owner_is_given_to_the_next(store: SqliteRecordStore) -> None:
+    connection = a_connection()
+    fails = failed(connection, SourceDown(stage="auth", reason="auth"))
+    for _ in range(FAILURES_TO_OPEN - 1):
+        await store.breakers.change(connection.id, fails)
+    opened = await store.breakers.change(connection.id, fails)
+    assert opened.after is not None
+    probed = replace(
+        opened.after, retry_at=now(), probe_token=b"p" * 16, probe_until=now() + timedelta(hours=1)
+    )
+    await store.breakers.change(connection.id, lambda _, __: probed)
+    await store.recovery.recover()
+    change = await store.breakers.change(connection.id, probed_by(b"q" * 16, connection))
+    assert change.after is not None
+    assert change.after.probe_token == b"q" * 16

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 
+import pytest
 import trio
 import trio.testing
 
 from fetcher.actors.breaker_count import BreakerCount
 from fetcher.domain.breakers import FAILURES_TO_OPEN, SourceDown, failed
-from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.errors import PortUnavailable, RecordCorrupt
 from fetcher.domain.jobs import CancelAnswer, JobStatus
 from tests.contract.records.builders import a_connection
 from tests.unit.actors.bench import Bench, FakeConsumer, FakeJobRun, a_job, an_outcome
@@ -79,6 +80,25 @@ async def test_a_parking_waits_for_the_record_store(
         await trio.sleep(15)
         assert delivery.settled == ["ack"]
         assert await bench.status_of(job) is JobStatus.PENDING
+
+
+async def test_a_wait_that_cannot_be_stored_gives_the_delivery_back(
+    autojump_clock: trio.testing.MockClock, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def corrupt(*_: object, **__: object) -> bool:
+        await trio.lowlevel.checkpoint()
+        raise RecordCorrupt("job record: status")
+
+    monkeypatch.setattr(bench.records.leases, "park", corrupt)
+    job_run, consumer = FakeJobRun(), FakeConsumer()
+    job_run.parks_for = 100
+    [job] = await bench.insert(a_job())
+    delivery = a_delivery_of(job)
+    consumer.put(delivery)
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(2)
+    assert delivery.settled == ["requeue"]
+    assert bench.counted("fetcher_jobs_total", outcome="unrecorded") == 1
 
 
 async def test_what_is_parked_is_cancelled_at_once(
