@@ -15,11 +15,15 @@ MINUTE = timedelta(minutes=1)
 
 
 def a_body(job_id: str, status: str = "completed") -> dict[str, Any]:
-    return {
+    body: dict[str, Any] = {
         "jobId": job_id,
         "metadata": {"source": "acme-reports", "share": 0.10, "note": "a < b"},
         "status": status,
     }
+    if status == "completed":
+        path = f"external-data/{job_id}.json"
+        body["result"] = {"path": path, "sizeBytes": 103, "rowCount": 1, "hmac": "ab" * 32}
+    return body
 
 
 def an_envelope(

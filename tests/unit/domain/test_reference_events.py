@@ -48,7 +48,9 @@ def test_the_body_keeps_its_members_their_order_and_every_digit() -> None:
     text = json.dumps(ENVELOPE).replace('"share": 0.1', '"share": 12345678901234567890.10')
     assert read(text).body == (
         b'{"jobId":"%s","metadata":{"source":"acme-reports","share":12345678901234567890.10,'
-        b'"note":"a \\u003c b"},"status":"completed"}' % JOB_ID.encode()
+        b'"note":"a \\u003c b"},"status":"completed","result":{"path":"external-data/%s.json",'
+        b'"sizeBytes":103,"rowCount":1,"hmac":"%s"}}'
+        % (JOB_ID.encode(), JOB_ID.encode(), b"ab" * 32)
     )
 
 
