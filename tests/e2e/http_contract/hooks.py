@@ -42,7 +42,7 @@ OF_STATE: Final = frozenset(
 )
 """Refusals of requests that would be good at another time."""
 _PEM: Final = frozenset({"ssl.ca", "ssl.cert", "ssl.key"})
-_BESIDE_IDS: Final = frozenset({"/unassigned", "/validate-schema"})
+_BESIDE_IDS: Final = frozenset({"/unassigned", "/validate-schema", "/validate"})
 
 
 @schemathesis.hook
@@ -127,7 +127,7 @@ def allowed_methods_are_told(ctx: CheckContext, response: Response, case: AnyCas
 
 
 def _is_beside_ids(case: AnyCase) -> bool:
-    """Other methods on these two paths reach ``{id}`` (spec rest-api 1.1, route precedence)."""
+    """Other methods on these paths reach ``{id}`` (spec rest-api 1.1, route precedence)."""
     return any(case.operation.path.endswith(name) for name in _BESIDE_IDS)
 
 
