@@ -29,6 +29,7 @@ from fetcher.settings import Settings
 T = TypeVar("T")
 
 MAX_SHOWN_BYTES = 64 * 1024
+MAX_SHOWN_DEPTH = 20
 SKIPPED = {
     Redriven.UNKNOWN: "no job has this id",
     Redriven.ENDED: "the job has ended: `fetcher jobs rerun` makes a new one",
@@ -169,13 +170,16 @@ def wanted_letter(which: str) -> int | JobId | None:
         return None
 
 
-def header_text(value: object) -> object:
+def header_text(value: object, *, depth: int = 0) -> object:
+    """Any header as JSON; what a stranger nests deeper than 20 tables is cut off."""
     if isinstance(value, bytes | bytearray):
         return value.decode("utf-8", "replace")
+    if isinstance(value, Mapping | list) and depth >= MAX_SHOWN_DEPTH:
+        return "…"
     if isinstance(value, Mapping):
-        return {str(name): header_text(each) for name, each in value.items()}
+        return {str(name): header_text(each, depth=depth + 1) for name, each in value.items()}
     if isinstance(value, list):
-        return [header_text(each) for each in value]
+        return [header_text(each, depth=depth + 1) for each in value]
     return value if isinstance(value, bool | int | float | None) else str(value)
 
 
