@@ -13,6 +13,7 @@ from yarl import URL
 
 from fetcher.adapters.amqp.address import BrokerAddress
 from fetcher.adapters.amqp.failures import TRANSPORT_FAILURES, call_broker
+from fetcher.adapters.amqp.hostile_values import read_what_can_be_read
 from fetcher.bridge import run_asyncio
 from fetcher.domain.backoff import full_jitter
 from fetcher.domain.errors import PortUnavailable
@@ -28,6 +29,8 @@ LOOK_SECONDS: Final = 1.5
 HEARTBEAT_SECONDS: Final = 15
 
 _VERSION: Final = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", re.ASCII)
+
+read_what_can_be_read()
 
 
 class _AbortableTransport(TransportFactory):

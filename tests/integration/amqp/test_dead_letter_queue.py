@@ -1,12 +1,13 @@
 """Dead letters of the broker's own making, and windows that break."""
 
+import struct
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 import trio
-from aiormq import Channel
+from aiormq import Channel, spec
 
 from fetcher.adapters.amqp.connection import BrokerConnection
 from fetcher.adapters.amqp.dead_letter_queue import AmqpDeadLetterQueue
@@ -154,3 +155,44 @@ async def test_letters_that_somebody_else_took_meanwhile_end_the_window(
         assert len(await second.next_page(limit=9)) == 1
         assert await second.next_page(limit=9) == []
     await wait_for(queue, 3)
+
+
+class _Hostile(spec.Basic.Properties):
+    """Headers as a stranger wrote them."""
+
+    def __init__(self, entries: bytes) -> None:
+        super().__init__(message_id="")
+        self._entries = entries
+
+    def marshal(self) -> bytes:
+        flags = struct.pack(">H", spec.Basic.Properties.flags["headers"])
+        return flags + struct.pack(">I", len(self._entries)) + self._entries
+
+
+def _nested(levels: int) -> bytes:
+    inner = b""
+    for _ in range(levels):
+        inner = b"\x01nF" + struct.pack(">I", len(inner)) + inner
+    return inner
+
+
+@pytest.mark.parametrize(
+    "entries", [_nested(4000), b"\x02\xff\xfeV", b"\x01tT" + struct.pack(">Q", 2**64 - 1)]
+)
+async def test_headers_that_nobody_can_read_do_not_end_the_connection(
+    connection: BrokerConnection, names: TopologyNames, entries: bytes
+) -> None:
+    async def publish(channel: Channel) -> None:
+        await channel.basic_publish(
+            b"{}", routing_key=names.dead_letter_queue, properties=_Hostile(entries)
+        )
+
+    channel = await connection.open_channel(confirms=True)
+    await run_asyncio(publish, channel)
+    queue = AmqpDeadLetterQueue(connection, queue=names.dead_letter_queue)
+    await wait_for(queue, 1)
+    async with queue.open() as window:
+        (letter,) = await window.next_page(limit=5)
+        assert (letter.headers, letter.body, letter.reason) == ({}, b"{}", "")
+        await window.remove([letter])
+    assert connection.is_open
