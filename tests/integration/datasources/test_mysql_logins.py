@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from fetcher.datasources import dialing
 from fetcher.datasources.mysql import connect, session
+from fetcher.datasources.mysql.fenced_packets import FENCE
 from fetcher.domain.connections import Connection, SourceType, TlsSettings
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import EngineError
@@ -153,6 +154,11 @@ async def test_server_without_tls_is_left_unless_that_is_allowed() -> None:
 # --- a MySQL that is none of MariaDB's ---------------------------------------------------------
 
 
+def fenced(text: bytes) -> tuple[bytes]:
+    """A row as the statement asks for it."""
+    return (FENCE + text + FENCE,)
+
+
 def mysql(statement: str) -> Answer:
     """A database ``shop`` with the table ``runs``, as MySQL 8.0 tells of it."""
     if "TABLE_ROWS FROM information_schema.TABLES" in statement:
@@ -170,7 +176,7 @@ def mysql(statement: str) -> Answer:
     if "information_schema.STATISTICS" in statement:
         return Rows(2, [("runs", "id")])
     if statement.startswith("SELECT CONCAT") or " FROM `shop`.`runs`" in statement:
-        return Rows(1, [('{"doc":{"a": 1.10},"id":1}',), ('{"doc":null,"id":2}',)])
+        return Rows(1, [fenced(b'{"doc":{"a": 1.10},"id":1}'), fenced(b'{"doc":null,"id":2}')])
     return OK
 
 
@@ -186,7 +192,8 @@ async def test_mysql_is_asked_in_its_own_words() -> None:
     assert not any("CHECK_CONSTRAINTS" in one for one in server.statements)
     (query,) = (one for one in server.statements if " FROM `shop`.`runs`" in one)
     assert "JSON_COMPACT" not in query
-    assert "X'ff'" not in query
+    # those around the row
+    assert query.count(FENCE.hex()) == 2
     assert "CAST(CONVERT(`t`.`doc` USING utf8mb4) AS BINARY)" in query
 
 
@@ -253,7 +260,7 @@ async def failure_of_rows(server: FakeMysql, rows: Answer) -> tuple[str, str, st
     return *told(caught.value), caught.value.table
 
 
-ROW = ('{"doc":null,"id":1}',)
+ROW = fenced(b'{"doc":null,"id":1}')
 
 
 @pytest.mark.parametrize(
@@ -273,7 +280,7 @@ ROW = ('{"doc":null,"id":1}',)
         (Rows(1, [ROW] * 9, b"\xfe\x00\x00\x0a\x00"), "rows", "protocol"),
         (Rows(1, [ROW] * 9, b"\x09short"), "rows", "protocol"),
         (Rows(1, [ROW, (None,)], EOF), "rows", "protocol"),
-        (Rows(1, [ROW, (b'{"doc":null,"id":"\xf3"}',)], EOF), "rows", "invalid_text"),
+        (Rows(1, [ROW, fenced(b'{"doc":null,"id":"\xf3"}')], EOF), "rows", "invalid_text"),
         (Rows(1, [("\x01!5,90000000",)], EOF), "rows", "cell_too_large"),
     ],
 )
@@ -324,7 +331,7 @@ async def test_the_whole_attempt_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_values_of_rows_and_filters_are_in_no_failure() -> None:
-    row = ('{"doc":"canary","id":1}',)
+    row = fenced(b'{"doc":"canary","id":1}')
     server = FakeMysql()
     assert await failure_of_rows(server, Rows(1, [row], Failure(1317, "canary"))) == (
         "rows",
