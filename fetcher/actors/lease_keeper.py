@@ -68,11 +68,19 @@ class LeaseKeeper:
             async for command in self._commands:
                 job_id = command.lease.job_id
                 if isinstance(command, LeaseStarted):
-                    self._held[job_id] = _Held(command, command.asked_at)
+                    self._hold(command)
                 elif job_id in self._held and (
                     self._held[job_id].started.lease.token == command.lease.token
                 ):
                     del self._held[job_id]
+
+    def _hold(self, started: LeaseStarted) -> None:
+        """A job that this process claimed anew was taken from its own earlier attempt, which may
+        not know yet: nobody else would tell it."""
+        earlier = self._held.get(started.lease.job_id)
+        if earlier is not None:
+            self._lose(earlier, LeaseLoss.SUPERSEDED)
+        self._held[started.lease.job_id] = _Held(started, started.asked_at)
 
     async def _ask_the_store(self) -> None:
         while True:

@@ -199,7 +199,7 @@ class RunJob:
             hmac=sealer.hmac_hex,
             size_bytes=sealer.plaintext_bytes,
             row_count=summary.row_count,
-            source_notes=summary.source_notes,
+            source_notes=dict(summary.source_notes),
             key_version=self._parts.key_version,
         )
 

@@ -86,6 +86,29 @@ async def test_a_taken_over_attempt_stops_deletes_its_own_object_only_and_writes
         assert job_run.tidied == []
 
 
+async def test_an_attempt_is_stopped_when_its_own_process_claims_the_job_anew(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    """The clock of the store jumps past the lease, and the same worker takes the job again."""
+    job_run, consumer = FakeJobRun(seconds=5), FakeConsumer()
+    [job] = await bench.insert(a_job())
+    first, second = a_delivery_of(job), a_delivery_of(job)
+    consumer.put(first)
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(0.5)
+        stored = await bench.records.jobs.get(job.id)
+        assert stored is not None
+        await expire(bench, stored)
+        consumer.put(second)
+        await trio.sleep(0.2)
+        assert job_run.started == [(job.id, 1), (job.id, 2)]
+        assert job_run.cut_off == [job.id]
+        assert first.settled == ["ack"]
+        await trio.sleep(6)
+        assert second.settled == ["ack"]
+        assert await bench.status_of(job) is JobStatus.COMPLETED
+
+
 async def expire(bench: Bench, job: Job) -> None:
     """Renew the lease with one that ran out already."""
     assert job.lease_token is not None
