@@ -1,0 +1,171 @@
+"""What a manager and a worker add to a process."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from fetcher.actors.channels import Channel
+from fetcher.actors.extractor import Extractor
+from fetcher.actors.intake import Intake
+from fetcher.actors.lease_keeper import LeaseKeeper, LeaseTimes
+from fetcher.actors.messages import DispatchHint, ExtractOrder, LeaseEnded, LeaseStarted, RelayHint
+from fetcher.actors.outbox_repairer import OutboxRepairer
+from fetcher.actors.reaper import Reaper
+from fetcher.actors.supervisor import Actor
+from fetcher.commands.cancel_job import CancelJob
+from fetcher.commands.create_job import CreateJob, JobRules
+from fetcher.commands.job_admission import JobAdmission
+from fetcher.commands.job_order import JobOrder
+from fetcher.commands.preflight import Preflight
+from fetcher.commands.run_job import JobRunParts, RunJob
+from fetcher.commands.verify_work import VerifyWork
+from fetcher.crypto.sealer import ResultSealer
+from fetcher.crypto.signer import MessageVerifier
+from fetcher.domain.errors import FetcherError, PortError
+from fetcher.domain.ids import JobId
+from fetcher.domain.jobs import Job, JobStatus, TerminalOutcome
+from fetcher_engine import Limits, TenantContext
+from tests.simulation.broker import SimConsumer
+from tests.simulation.processes import (
+    EXTERNAL_KEY,
+    INTERNAL_KEY,
+    PREFIX,
+    STORAGE_KEY,
+    SimProcess,
+)
+from tests.simulation.sources import SimEngines
+
+PLACES = 3
+HOLD_SECONDS = 900.0
+TENANT = TenantContext.new("default")
+
+
+class SimManager(SimProcess):
+    """Takes orders and cancellations as its HTTP handlers would."""
+
+    def create(self, config_name: str, number: int) -> None:
+        """The same number is the same request: a repeat, or a job of its own once that ended."""
+        use_case = CreateJob(
+            resolve=self._resolve(),
+            jobs=self.records.jobs,
+            preflight=Preflight(SimEngines()),
+            admission=JobAdmission(self.records.jobs, max_pending=0, max_pending_of_product=0),
+            hint=lambda job_id: self._hint(DispatchHint(job_id)),
+            now=self._now,
+            rules=JobRules(ceilings=Limits.defaults(), preflight_test=False),
+        )
+        judged = use_case.judge(
+            JobOrder(
+                mapped_fields={config_name: {"orders": ["id", "note"]}},
+                metadata={"source": "acme", "number": number},
+                request_id="r-1",
+            )
+        )
+
+        async def request() -> None:
+            try:
+                await use_case(judged, tenant=TENANT)
+            except (PortError, FetcherError):
+                return  # answered with an error; the caller may ask again
+
+        self.serve(request)
+
+    def cancel(self, job_id: JobId) -> None:
+        use_case = CancelJob(
+            jobs=self.records.jobs,
+            cleanup=self.records.cleanup,
+            hint=lambda ended: self._hint(RelayHint(ended)),
+            now=self._now,
+            key_prefix=PREFIX,
+        )
+
+        async def request() -> None:
+            try:
+                await use_case(job_id)
+            except (PortError, FetcherError):
+                return  # answered with an error
+
+        self.serve(request)
+
+    def _hint(self, hint: DispatchHint | RelayHint) -> None:
+        if isinstance(hint, DispatchHint):
+            self._dispatch_hints.offer(hint)
+        else:
+            self._relay_hints.offer(hint)
+
+
+class SimWorker(SimProcess):
+    """Consumes, runs jobs, and repairs what others left."""
+
+    _keeper: LeaseKeeper | None = None
+
+    def works_on(self, job: Job) -> bool:
+        held = self._keeper._held.get(job.id) if self._keeper is not None else None
+        return (
+            not self.has_ended and held is not None and held.started.lease.token == job.lease_token
+        )
+
+    def _actors(self) -> Sequence[Actor]:
+        orders: Channel[ExtractOrder] = Channel("orders", capacity=0)
+        lease_commands: Channel[LeaseStarted | LeaseEnded] = Channel("leases", capacity=100)
+        times = LeaseTimes()
+        run_job = self._run_job()
+        self._keeper = keeper = LeaseKeeper(
+            leases=self.records.leases, commands=lease_commands, times=times
+        )
+        intake = Intake(
+            consumer=SimConsumer(self._broker, self.link),
+            verifier=VerifyWork(verifier=MessageVerifier([INTERNAL_KEY]), now=self._now),
+            orders=orders,
+            places=PLACES,
+            lifecycle=self.lifecycle,
+            metrics=self._metrics,
+        )
+        repairer = OutboxRepairer(
+            events=self._events(), outbox=self.records.events, metrics=self._metrics
+        )
+        reaper = Reaper(
+            expired=self.records.expired,
+            cleanup=self.records.cleanup,
+            objects=self._objects,
+            outcome_of=partial(_outcome_of, run_job),
+            keys_of=run_job.keys,
+            dispatch_hints=self._dispatch_hints,
+            relay_hints=self._relay_hints,
+            metrics=self._metrics,
+        )
+        extractors = [
+            Extractor(
+                number=number,
+                owner=self.name,
+                leases=self.records.leases,
+                lease_seconds=times.lease_seconds,
+                hold_seconds=HOLD_SECONDS,
+                job_run=run_job,
+                orders=orders,
+                lease_commands=lease_commands,
+                relay_hints=self._relay_hints,
+                lifecycle=self.lifecycle,
+                metrics=self._metrics,
+            )
+            for number in range(1, PLACES + 1)
+        ]
+        return [*super()._actors(), intake, keeper, repairer, reaper, *extractors]
+
+    def _run_job(self) -> RunJob:
+        return RunJob(
+            JobRunParts(
+                resolve=self._resolve(),
+                leases=self.records.leases,
+                engines=SimEngines(),
+                objects=self._objects,
+                cleanup=self.records.cleanup,
+                new_sealer=lambda: ResultSealer(storage_key=STORAGE_KEY, hmac_key=EXTERNAL_KEY),
+                key_version="1",
+                key_prefix=PREFIX,
+                now=self._now,
+            )
+        )
+
+
+def _outcome_of(run_job: RunJob, job: Job, status: JobStatus) -> TerminalOutcome:
+    return run_job.cancelled(job) if status is JobStatus.CANCELLED else run_job.lost(job)
