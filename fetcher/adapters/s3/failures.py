@@ -75,8 +75,16 @@ class StoreFailure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
+    """``seconds`` for each try. Transient failures are tried again until ``tries`` are used up and
+    ``outage_seconds`` have passed, whichever comes last."""
+
     seconds: float
     tries: int = TRIES
+    outage_seconds: float = 0.0
+
+    def is_over(self, *, tried: int, began_at: float) -> bool:
+        is_outage_over = trio.current_time() - began_at >= self.outage_seconds
+        return tried >= self.tries and is_outage_over
 
 
 async def call_store(deadline: Deadline, operation: Callable[[], Awaitable[T]]) -> T:
@@ -85,16 +93,17 @@ async def call_store(deadline: Deadline, operation: Callable[[], Awaitable[T]]) 
     Transient failures (no connection, no answer, 5xx, throttling) are tried again, so the operation
     must be one that may run twice.
     """
-    for tried in range(deadline.tries):
+    tried, began_at = 0, trio.current_time()
+    while True:
         try:
             with trio.fail_after(deadline.seconds):
                 return await run_asyncio(operation)
         except FOREIGN_FAILURES as error:
             failure = translate(error)
-        if not failure.is_transient or tried == deadline.tries - 1:
+        tried += 1
+        if not failure.is_transient or deadline.is_over(tried=tried, began_at=began_at):
             raise failure
-        await trio.sleep(back_off(tried))
-    raise AssertionError("a deadline has at least one try")
+        await trio.sleep(back_off(tried - 1))
 
 
 def back_off(tried: int) -> float:

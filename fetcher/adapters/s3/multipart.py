@@ -15,11 +15,15 @@ from fetcher.adapters.s3.failures import (
 
 CONTENT_TYPE: Final = "application/octet-stream"
 
+OUTAGE_SECONDS: Final = 60.0
+"""A store that is away for so long fails no upload: its rows would have to be read again."""
+
 # A part that needs longer than this is slower than 70 kB/s.
-TRANSFER: Final = Deadline(120)
+TRANSFER: Final = Deadline(120, outage_seconds=OUTAGE_SECONDS)
+CREATE: Final = Deadline(20, outage_seconds=OUTAGE_SECONDS)
 SMALL_CALL: Final = Deadline(20)
-COMPLETE: Final = Deadline(120, tries=1)
-COMPLETE_TRIES: Final = 3
+COMPLETE: Final = Deadline(120, outage_seconds=OUTAGE_SECONDS)
+COMPLETE_ONCE: Final = Deadline(COMPLETE.seconds, tries=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +65,7 @@ class S3Object:
             )
             return str(answer["UploadId"])
 
-        return await call_store(SMALL_CALL, create), tries > 1
+        return await call_store(CREATE, create), tries > 1
 
     async def send_part(self, upload_id: str, number: int, body: io.BytesIO) -> str:
         """The part's ETag; every try sends the same bytes."""
@@ -84,18 +88,20 @@ class S3Object:
                 **self._names, UploadId=upload_id, MultipartUpload={"Parts": parts}
             )
 
-        for tried in range(COMPLETE_TRIES):
+        tried, began_at = 0, trio.current_time()
+        while True:
             try:
-                await call_store(COMPLETE, complete)
+                await call_store(COMPLETE_ONCE, complete)
                 return
             except StoreFailure as unanswered:
                 failure = unanswered
             is_gone = failure.code == "NoSuchUpload"
             if (failure.is_transient or is_gone) and await self.is_stored(size):
                 return
-            if not failure.is_transient or tried == COMPLETE_TRIES - 1:
+            tried += 1
+            if not failure.is_transient or COMPLETE.is_over(tried=tried, began_at=began_at):
                 raise failure
-            await trio.sleep(back_off(tried))
+            await trio.sleep(back_off(tried - 1))
 
     async def is_stored(self, size: int) -> bool:
         """Whether the object lies there with this size; False where that cannot be found out."""

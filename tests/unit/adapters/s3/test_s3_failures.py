@@ -25,6 +25,16 @@ DENIED = answered("AccessDenied", 403)
 NO_BUCKET = answered("NoSuchBucket", 404)
 
 
+MANY = 10_000
+"""More tries than a minute has room for."""
+STEPS = [
+    ("put_object", 10),
+    ("create_multipart_upload", 9 * MIB),
+    ("upload_part", 9 * MIB),
+    ("complete_multipart_upload", 9 * MIB),
+]
+
+
 @pytest.fixture
 def client() -> FakeS3Client:
     return FakeS3Client()
@@ -52,16 +62,8 @@ async def fail_to_put(store: S3ObjectStore, size: int) -> str:
 
 
 @pytest.mark.parametrize("error", [NO_ANSWER, UNREACHABLE, BROKEN, SLOW_DOWN, TOO_MANY])
-@pytest.mark.parametrize(
-    ("operation", "size"),
-    [
-        ("put_object", 10),
-        ("create_multipart_upload", 9 * MIB),
-        ("upload_part", 9 * MIB),
-        ("complete_multipart_upload", 9 * MIB),
-    ],
-)
-async def test_a_transient_error_is_tried_three_times(
+@pytest.mark.parametrize(("operation", "size"), STEPS)
+async def test_a_transient_error_is_tried_again(
     autojump_clock: trio.abc.Clock,
     store: S3ObjectStore,
     client: FakeS3Client,
@@ -77,15 +79,30 @@ async def test_a_transient_error_is_tried_three_times(
     assert trio.current_time() - began < 1.5  # full jitter over 0.5 s, then 1 s
 
 
+@pytest.mark.parametrize(("operation", "size"), STEPS)
+async def test_a_store_that_is_away_for_less_than_a_minute_fails_no_upload(
+    autojump_clock: trio.abc.Clock,
+    store: S3ObjectStore,
+    client: FakeS3Client,
+    operation: str,
+    size: int,
+) -> None:
+    client.faults[operation] = [Fault(UNREACHABLE)] * 13  # 0.5, 1, 2, 4 and nine times 5 s at most
+    assert await put(store, size) == size
+    assert client.calls.count(operation) >= 14
+    assert (len(client.objects[KEY]), client.uploads) == (size, {})
+
+
 @pytest.mark.parametrize("size", [10, 9 * MIB, 17 * MIB])
-async def test_after_three_tries_the_upload_failed_and_nothing_is_left(
+async def test_after_a_minute_the_upload_failed_and_nothing_is_left(
     autojump_clock: trio.abc.Clock, store: S3ObjectStore, client: FakeS3Client, size: int
 ) -> None:
     operation = "put_object" if size < 8 * MIB else "upload_part"
-    client.faults[operation] = [Fault(BROKEN)] * 3
+    client.faults[operation] = [Fault(BROKEN)] * MANY
+    began = trio.current_time()
     text = await fail_to_put(store, size)
     assert text == "s3 upload failed: the store answered 500 InternalError"
-    assert client.calls.count(operation) == 3
+    assert 60 <= trio.current_time() - began < 70
     assert (client.objects, client.uploads) == ({}, {})
 
 
@@ -147,7 +164,7 @@ async def test_another_object_of_other_size_is_no_proof(
     autojump_clock: trio.abc.Clock, store: S3ObjectStore, client: FakeS3Client
 ) -> None:
     client.objects[KEY] = b"older"
-    client.faults["put_object"] = [Fault(NO_ANSWER)] * 3
+    client.faults["put_object"] = [Fault(NO_ANSWER)] * MANY
     await fail_to_put(store, 10)
 
 
@@ -156,8 +173,8 @@ async def test_what_an_unanswered_complete_may_have_stored_is_removed(
 ) -> None:
     client.faults["complete_multipart_upload"] = [Fault(NO_ANSWER, after=True)] + [
         Fault(BROKEN)
-    ] * 2
-    client.faults["head_object"] = [Fault(BROKEN)] * 9
+    ] * MANY
+    client.faults["head_object"] = [Fault(BROKEN)] * MANY
     await fail_to_put(store, 9 * MIB)
     assert (client.objects, client.uploads) == ({}, {})
 
