@@ -276,6 +276,10 @@ class ExpiredLeases(Protocol):
         """End the job if its lease is still the expired one."""
         ...
 
+    async def push_back(self, job: Job, *, seconds: float) -> None:
+        """Keep a job that cannot be dealt with out of :meth:`find_expired` for so long, unless its
+        lease has moved. Those that cannot even be read are pushed back by the store itself."""
+
 
 class EventOutbox(Protocol):
     """The job record as the outbox of terminal events (design section 4, steps 6 and 7)."""
@@ -325,6 +329,9 @@ class ObjectCleanup(Protocol):
 
     async def clear(self, job_id: JobId, keys: Sequence[str]) -> None:
         """These are deleted; what was noted since they were found stays noted."""
+
+    async def push_back(self, job_id: JobId, *, seconds: float) -> None:
+        """What could not be deleted is due again after so long: others come first until then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

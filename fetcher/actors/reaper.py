@@ -1,6 +1,6 @@
 """Takes back the jobs of workers that are gone, and deletes what lost attempts left."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 import trio
@@ -17,6 +17,8 @@ log = structlog.get_logger(__name__)
 
 REAP_SECONDS = 5.0
 BATCH = 50
+PUSHED_BACK_SECONDS = 60.0
+"""How long what failed makes way for others: a batch of it would else be found for ever."""
 
 
 class Reaper:
@@ -53,15 +55,23 @@ class Reaper:
         self._reap_seconds = reap_seconds
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
+        """Deletes beside the reaping: a bucket that is slow or away must not keep jobs waiting."""
         task_status.started()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._again_and_again, self._reap_all)
+            nursery.start_soon(self._again_and_again, self._delete_left_objects)
+
+    async def _again_and_again(self, action: Callable[[], Awaitable[None]]) -> None:
         while True:
             try:
-                while await self._reap() == BATCH:
-                    pass
-                await self._delete_left_objects()
+                await action()
             except PortError as failure:
                 log.warning("reaping_failed", code=failure.code)
             await trio.sleep(self._reap_seconds)
+
+    async def _reap_all(self) -> None:
+        while await self._reap() == BATCH:
+            pass
 
     async def _reap(self) -> int:
         """How many of a batch were dealt with: a full batch means that there may be more."""
@@ -76,6 +86,7 @@ class Reaper:
             except PortError as failure:
                 # One record that cannot be written must not keep the others waiting.
                 log.error("job_not_taken_back", job_id=str(job.id), code=failure.code)
+                await self._expired.push_back(job, seconds=PUSHED_BACK_SECONDS)
         return done
 
     async def _take_back(self, job: Job) -> None:
@@ -104,6 +115,7 @@ class Reaper:
             except PortError as failure:
                 # One object that cannot be deleted must not keep the others.
                 log.warning("left_objects_kept", job_id=str(job_id), code=failure.code)
+                await self._cleanup.push_back(job_id, seconds=PUSHED_BACK_SECONDS)
                 continue
             await self._cleanup.clear(job_id, keys)
             log.info("left_objects_deleted", job_id=str(job_id), count=len(keys))

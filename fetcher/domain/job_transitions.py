@@ -22,6 +22,9 @@ from fetcher.domain.jobs import (
 FIRST_SIGHT_SECONDS: Final = 600.0
 """How long a ``processing`` record without a lease may go on after we first saw it."""
 
+UNREADABLE_SECONDS: Final = 60.0
+"""For how long a record that cannot be read makes way for others in the reaper's search."""
+
 MAX_TAKEOVERS: Final = 3
 MAX_ATTEMPTS_KEPT: Final = 20
 

@@ -143,6 +143,12 @@ class MemoryExpiredLeases:
         entry.dispatch_lease_until = None
         return True
 
+    async def push_back(self, job: Job, *, seconds: float) -> None:
+        await trio.lowlevel.checkpoint()
+        entry = self._state.jobs.get(job.id)
+        if entry is not None and entry.job.lease_until == job.lease_until:
+            entry.job = replace(entry.job, lease_until=after(self._state.now(), seconds))
+
     async def finish(self, job: Job, outcome: TerminalOutcome) -> bool:
         await trio.lowlevel.checkpoint()
         entry = self._state.jobs.get(job.id)

@@ -197,6 +197,12 @@ class MemoryCleanup:
         )
         return [(job_id, keys) for _, job_id, keys in found[:limit]]
 
+    async def push_back(self, job_id: JobId, *, seconds: float) -> None:
+        await trio.lowlevel.checkpoint()
+        entry = self._state.jobs.get(job_id)
+        if entry is not None and entry.cleanup_due is not None:
+            entry.cleanup_due = after(self._state.now(), seconds)
+
     async def clear(self, job_id: JobId, keys: Sequence[str]) -> None:
         await trio.lowlevel.checkpoint()
         entry = self._state.jobs.get(job_id)

@@ -19,12 +19,12 @@ from fetcher.adapters.mongo.job_changes import (
     write_change,
 )
 from fetcher.adapters.mongo.job_documents import progress_document, token_value
-from fetcher.adapters.mongo.job_reading import find_job, readable_jobs
+from fetcher.adapters.mongo.job_reading import find_job, readable_job
 from fetcher.adapters.mongo.server import MongoServer, Turn
 from fetcher.domain import job_transitions
 from fetcher.domain.errors import PortUnavailable
 from fetcher.domain.ids import JobId
-from fetcher.domain.job_transitions import FIRST_SIGHT_SECONDS
+from fetcher.domain.job_transitions import FIRST_SIGHT_SECONDS, UNREADABLE_SECONDS
 from fetcher.domain.jobs import (
     Claimed,
     ClaimRefusal,
@@ -175,9 +175,26 @@ class MongoExpiredLeases:
             )
             wanted = {**_PROCESSING, "lease_until": {"$lte": now}}
             order = [("lease_until", ASCENDING), ("_id", ASCENDING)]
-            return await readable_jobs(turn.jobs.find(wanted).sort(order).limit(limit))
+            found = await turn.jobs.find(wanted).sort(order).limit(limit).to_list()
+            jobs = [(document, readable_job(document)) for document in found]
+            unreadable = [document["_id"] for document, job in jobs if job is None]
+            if unreadable:
+                # Left at the head of every search, a batch of them would keep all others waiting.
+                later = now + timedelta(seconds=UNREADABLE_SECONDS)
+                await turn.jobs.update_many(
+                    {**wanted, "_id": {"$in": unreadable}}, {"$set": {"lease_until": later}}
+                )
+            return [job for _, job in jobs if job is not None]
 
         return await self._server.run(find)
+
+    async def push_back(self, job: Job, *, seconds: float) -> None:
+        async def push_back(turn: Turn) -> None:
+            seen = {**id_filter(job.id), **_PROCESSING, "lease_until": job.lease_until}
+            later = turn.now + timedelta(seconds=seconds)
+            await turn.jobs.update_one(seen, {"$set": {"lease_until": later}})
+
+        await self._server.run(push_back)
 
     async def requeue(self, job: Job) -> bool:
         async def requeue(turn: Turn) -> bool:

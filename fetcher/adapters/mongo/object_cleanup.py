@@ -1,6 +1,7 @@
 """Objects of lost attempts that could not be deleted yet (decisions), noted in the job record."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from pymongo import ASCENDING
 
@@ -38,6 +39,14 @@ class MongoObjectCleanup:
             return [_read_note(document) async for document in oldest]
 
         return await self._server.run(find)
+
+    async def push_back(self, job_id: JobId, *, seconds: float) -> None:
+        async def push_back(turn: Turn) -> None:
+            noted = {**id_filter(job_id), "cleanup_due": {"$ne": None}}
+            due = turn.now + timedelta(seconds=seconds)
+            await turn.jobs.update_one(noted, {"$set": {"cleanup_due": due}})
+
+        await self._server.run(push_back)
 
     async def clear(self, job_id: JobId, keys: Sequence[str]) -> None:
         async def clear(turn: Turn) -> None:

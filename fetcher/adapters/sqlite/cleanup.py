@@ -3,14 +3,24 @@
 from collections.abc import Sequence
 from typing import Final
 
+import structlog
+
 from fetcher.adapters.sqlite import json_columns, rows
 from fetcher.adapters.sqlite.database import Database, Session
+from fetcher.adapters.sqlite.times import later_ms
+from fetcher.domain.errors import RecordCorrupt
 from fetcher.domain.ids import JobId
+from fetcher.domain.job_transitions import UNREADABLE_SECONDS
 from fetcher.domain.json_text import dumps
+
+log = structlog.get_logger(__name__)
 
 _COLUMN: Final = "cleanup_keys"
 _NOTE: Final = """
     UPDATE job SET cleanup_keys = :keys, cleanup_due = coalesce(cleanup_due, :now) WHERE id = :id
+"""
+_PUSH_BACK: Final = """
+    UPDATE job SET cleanup_due = :due WHERE id = :id AND cleanup_due IS NOT NULL
 """
 _CLEAR: Final = "UPDATE job SET cleanup_keys = NULL, cleanup_due = NULL WHERE id = :id"
 _DUE: Final = """
@@ -34,11 +44,28 @@ class SqliteCleanup:
             await self._database.write(note)
 
     async def find_due(self, *, limit: int) -> list[tuple[JobId, tuple[str, ...]]]:
-        def find(session: Session) -> list[tuple[JobId, tuple[str, ...]]]:
-            found = session.rows(_DUE, now=session.now_ms, limit=limit)
-            return [(rows.job_id_of(row), _keys(row[_COLUMN])) for row in found]
+        def find(session: Session) -> tuple[list[tuple[JobId, tuple[str, ...]]], list[JobId]]:
+            due, unreadable = [], []
+            for row in session.rows(_DUE, now=session.now_ms, limit=limit):
+                job_id = rows.job_id_of(row)
+                try:
+                    due.append((job_id, _keys(row[_COLUMN])))
+                except RecordCorrupt as corrupt:
+                    log.error("record_corrupt", what=str(corrupt), record_id=row["id"].hex())
+                    unreadable.append(job_id)
+            return due, unreadable
 
-        return await self._database.read(find)
+        due, unreadable = await self._database.read(find)
+        for job_id in unreadable:
+            await self.push_back(job_id, seconds=UNREADABLE_SECONDS)
+        return due
+
+    async def push_back(self, job_id: JobId, *, seconds: float) -> None:
+        def push_back(session: Session) -> None:
+            due = later_ms(session.now_ms, seconds)
+            session.change(_PUSH_BACK, {"id": job_id.bytes, "due": due})
+
+        await self._database.write(push_back)
 
     async def clear(self, job_id: JobId, keys: Sequence[str]) -> None:
         def clear(session: Session) -> None:

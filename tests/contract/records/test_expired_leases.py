@@ -213,3 +213,23 @@ async def test_job_goes_through_three_takeovers_and_then_fails(store: RecordStor
 async def test_unknown_job_is_nothing_to_the_reaper(store: RecordStore) -> None:
     assert await store.expired.find_expired(limit=9) == []
     assert not await store.expired.requeue(a_job(id=new_job_id()))
+
+
+async def test_what_is_pushed_back_makes_way_for_others(store: RecordStore) -> None:
+    first, second = await inserted(store), await inserted(store)
+    for job in (first, second):
+        await claimed(store, job, lease_seconds=ALREADY_OVER)
+    (found,) = await store.expired.find_expired(limit=1)
+    await store.expired.push_back(found, seconds=60)
+    (other,) = await store.expired.find_expired(limit=9)
+    assert {found.id, other.id} == {first.id, second.id}
+
+
+async def test_a_lease_that_was_renewed_is_not_pushed_back(store: RecordStore) -> None:
+    job = await inserted(store)
+    claim = await claimed(store, job, lease_seconds=ALREADY_OVER)
+    (found,) = await store.expired.find_expired(limit=1)
+    assert await store.leases.renew(claim.lease, lease_seconds=LEASE_SECONDS)
+    renewed = await read(store, job)
+    await store.expired.push_back(found, seconds=3600)
+    assert await read(store, job) == renewed

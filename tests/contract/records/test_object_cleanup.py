@@ -50,6 +50,24 @@ async def test_no_keys_and_unknown_jobs_leave_no_note(store: RecordStore) -> Non
     assert await store.cleanup.find_due(limit=9) == []
 
 
+async def test_what_is_pushed_back_makes_way_for_others(store: RecordStore) -> None:
+    first, second = await inserted(store), await inserted(store)
+    for job in (first, second):
+        await store.cleanup.note(job.id, [f"{job.id}.json"])
+    ((found, _),) = await store.cleanup.find_due(limit=1)
+    await store.cleanup.push_back(found, seconds=60)
+    ((other, _),) = await store.cleanup.find_due(limit=9)
+    assert {found, other} == {first.id, second.id}
+    await store.cleanup.push_back(found, seconds=-1)
+    assert len(await store.cleanup.find_due(limit=9)) == 2
+
+
+async def test_pushing_back_makes_no_note(store: RecordStore) -> None:
+    job = await inserted(store)
+    await store.cleanup.push_back(job.id, seconds=-1)
+    assert await store.cleanup.find_due(limit=9) == []
+
+
 async def test_limit_counts_jobs(store: RecordStore) -> None:
     jobs = [await inserted(store) for _ in range(3)]
     for job in jobs:

@@ -91,11 +91,25 @@ async def test_an_unreadable_job_stops_neither_dispatch_nor_reaping_nor_the_orde
 
 
 async def test_unreadable_note_of_left_objects(store: SqliteRecordStore, path: Path) -> None:
-    job = await ended(store, completed())
-    await store.cleanup.note(job.id, ["1.json"])
-    change(path, "UPDATE job SET cleanup_keys = ?", "{}")
-    with pytest.raises(RecordCorrupt, match="cleanup_keys"):
-        await store.cleanup.find_due(limit=9)
+    """It makes way for the others: a batch that it fills is another one the next time."""
+    corrupt, sound = [await ended(store, completed()) for _ in range(2)]
+    for job in (corrupt, sound):
+        await store.cleanup.note(job.id, [f"{job.id}.json"])
+    change(
+        path, "UPDATE job SET cleanup_due = 1, cleanup_keys = '{}' WHERE id = ?", corrupt.id.bytes
+    )
+    assert await store.cleanup.find_due(limit=1) == []
+    assert await store.cleanup.find_due(limit=1) == [(sound.id, (f"{sound.id}.json",))]
+
+
+async def test_unreadable_jobs_make_way_for_others_in_the_search_for_expired_ones(
+    store: SqliteRecordStore, path: Path
+) -> None:
+    corrupt, sound = await inserted(store), await inserted(store)
+    change(path, "UPDATE job SET status = 'processing', lease_until = ?", 2)
+    change(path, "UPDATE job SET filters = '[1]', lease_until = 1 WHERE id = ?", corrupt.id.bytes)
+    assert await store.expired.find_expired(limit=1) == []
+    assert [job.id for job in await store.expired.find_expired(limit=1)] == [sound.id]
 
 
 def change(path: Path, statement: str, value: str | int | bytes) -> None:

@@ -6,7 +6,7 @@ import trio
 import trio.testing
 
 from fetcher.actors.messages import DispatchHint, RelayHint
-from fetcher.actors.reaper import Reaper
+from fetcher.actors.reaper import BATCH, Reaper
 from fetcher.domain.errors import PortUnavailable, RecordCorrupt
 from fetcher.domain.jobs import (
     Claimed,
@@ -80,6 +80,7 @@ async def test_a_job_fails_when_its_lease_runs_out_after_three_takeovers(
             claim = await bench.records.leases.claim(job.id, owner="dies", lease_seconds=1)
             assert isinstance(claim, Claimed)
             await trio.sleep(10)
+        await trio.sleep(5)
         stored = await bench.records.jobs.get(job.id)
         assert stored is not None
         assert stored.status is JobStatus.FAILED
@@ -99,7 +100,7 @@ async def test_an_expired_job_that_was_asked_to_stop_ends_as_cancelled(
     objects = Objects()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(a_reaper(bench, objects).run)
-        await trio.sleep(70)
+        await trio.sleep(75)
         assert await bench.status_of(job) is JobStatus.CANCELLED
         assert objects.deleted == [f"external-data/{job.id}.1.json"]
         nursery.cancel_scope.cancel()
@@ -113,7 +114,7 @@ async def test_left_objects_are_deleted_once_the_store_is_back(
     await bench.records.cleanup.note(job.id, ["external-data/a.json", "external-data/a.2.json"])
     async with trio.open_nursery() as nursery:
         nursery.start_soon(a_reaper(bench, objects).run)
-        await trio.sleep(40)
+        await trio.sleep(70)
         assert objects.deleted == ["external-data/a.json", "external-data/a.2.json"]
         assert await bench.records.cleanup.find_due(limit=5) == []
         nursery.cancel_scope.cancel()
@@ -128,7 +129,7 @@ async def test_one_record_that_cannot_be_written_keeps_no_other_waiting(
     expired = bench.records.expired
 
     class OneIsCorrupt:
-        find_expired = expired.find_expired
+        find_expired, push_back = expired.find_expired, expired.push_back
 
         async def requeue(self, job: Job) -> bool:
             if job.id == first.id:
@@ -146,8 +147,12 @@ async def test_one_record_that_cannot_be_written_keeps_no_other_waiting(
 async def test_an_object_that_cannot_be_deleted_keeps_no_other(
     autojump_clock: trio.testing.MockClock, bench: Bench
 ) -> None:
+    tries = 0
+
     class Guarded(Objects):
         async def delete(self, key: str) -> None:
+            nonlocal tries
+            tries += key == "locked.json"
             if key == "locked.json":
                 raise PortUnavailable("forbidden")
             await super().delete(key)
@@ -160,5 +165,51 @@ async def test_an_object_that_cannot_be_deleted_keeps_no_other(
         nursery.start_soon(a_reaper(bench, objects).run)
         await trio.sleep(1)
         assert objects.deleted == ["other.json"]
-        assert await bench.records.cleanup.find_due(limit=5) == [(first.id, ("locked.json",))]
+        # It makes way for others, and is tried again later.
+        assert await bench.records.cleanup.find_due(limit=5) == []
+        await trio.sleep(60)
+        assert tries == 2
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_bucket_that_hangs_keeps_no_job_waiting(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    class Hanging(Objects):
+        async def delete(self, key: str) -> None:
+            await trio.sleep_forever()
+
+    left, expired = await bench.insert(a_job(), a_job())
+    await bench.records.cleanup.note(left.id, ["left.json"])
+    await bench.records.leases.claim(expired.id, owner="dead", lease_seconds=30)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(a_reaper(bench, Hanging()).run)
+        await trio.sleep(36)
+        assert await bench.status_of(expired) is JobStatus.PENDING
+        nursery.cancel_scope.cancel()
+
+
+async def test_more_jobs_than_a_batch_that_cannot_be_taken_back_make_way_for_others(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    broken = await bench.insert(*(a_job() for _ in range(BATCH)))
+    for job in broken:
+        await bench.records.leases.claim(job.id, owner="dead", lease_seconds=1)
+    [sound] = await bench.insert(a_job())
+    await bench.records.leases.claim(sound.id, owner="dead", lease_seconds=2)
+    expired, broken_ids = bench.records.expired, {job.id for job in broken}
+
+    class ManyAreCorrupt:
+        find_expired, push_back = expired.find_expired, expired.push_back
+
+        async def requeue(self, job: Job) -> bool:
+            if job.id in broken_ids:
+                raise RecordCorrupt("job: mapped_fields")
+            return await expired.requeue(job)
+
+    bench.records = replace(bench.records, expired=ManyAreCorrupt())  # type: ignore[arg-type] # what is asked
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(a_reaper(bench).run)
+        await trio.sleep(12)
+        assert await bench.status_of(sound) is JobStatus.PENDING
         nursery.cancel_scope.cancel()
