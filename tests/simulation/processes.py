@@ -134,6 +134,12 @@ class SimProcess:
         )
         return [dispatcher, relay]
 
+    def _hint(self, hint: DispatchHint | RelayHint) -> None:
+        if isinstance(hint, DispatchHint):
+            self._dispatch_hints.offer(hint)
+        else:
+            self._relay_hints.offer(hint)
+
     def _events(self) -> PublishEvents:
         return PublishEvents(
             outbox=self.records.events,

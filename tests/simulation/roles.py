@@ -14,14 +14,17 @@ from fetcher.actors.supervisor import Actor
 from fetcher.commands.cancel_job import CancelJob
 from fetcher.commands.create_job import CreateJob, JobRules
 from fetcher.commands.job_admission import JobAdmission
-from fetcher.commands.job_order import JobOrder
+from fetcher.commands.job_sources import JobSources
 from fetcher.commands.preflight import Preflight
+from fetcher.commands.recover_connection import RecoverConnection
 from fetcher.commands.run_job import JobRunParts, RunJob
+from fetcher.commands.source_breakers import SourceBreakers
 from fetcher.commands.verify_work import VerifyWork
 from fetcher.crypto.sealer import ResultSealer
 from fetcher.crypto.signer import MessageVerifier
 from fetcher.domain.errors import FetcherError, PortError
 from fetcher.domain.ids import JobId
+from fetcher.domain.job_order import JobOrder
 from fetcher.domain.jobs import Job, JobStatus, TerminalOutcome
 from fetcher_engine import Limits, TenantContext
 from tests.simulation.broker import SimConsumer
@@ -33,6 +36,7 @@ from tests.simulation.processes import (
     SimProcess,
 )
 from tests.simulation.sources import SimEngines
+from tests.unit.commands.job_bench import BreakerTexts
 
 PLACES = 3
 HOLD_SECONDS = 900.0
@@ -85,12 +89,6 @@ class SimManager(SimProcess):
                 return  # answered with an error
 
         self.serve(request)
-
-    def _hint(self, hint: DispatchHint | RelayHint) -> None:
-        if isinstance(hint, DispatchHint):
-            self._dispatch_hints.offer(hint)
-        else:
-            self._relay_hints.offer(hint)
 
 
 class SimWorker(SimProcess):
@@ -152,11 +150,24 @@ class SimWorker(SimProcess):
         return [*super()._actors(), intake, keeper, repairer, reaper, *extractors]
 
     def _run_job(self) -> RunJob:
+        engines, log = SimEngines(), BreakerTexts()
+        recover = RecoverConnection(
+            breakers=self.records.breakers,
+            dispatch=self.records.dispatch,
+            hint=lambda job_id: self._hint(DispatchHint(job_id)),
+            log=log,
+        )
+        breakers = SourceBreakers(
+            breakers=self.records.breakers, recover=recover, sources=engines, log=log
+        )
         return RunJob(
             JobRunParts(
-                resolve=self._resolve(),
+                sources=JobSources(
+                    resolve=self._resolve(), breakers=breakers, max_wait_seconds=3600.0
+                ),
+                breakers=breakers,
                 leases=self.records.leases,
-                engines=SimEngines(),
+                engines=engines,
                 objects=self._objects,
                 cleanup=self.records.cleanup,
                 new_sealer=lambda: ResultSealer(storage_key=STORAGE_KEY, hmac_key=EXTERNAL_KEY),

@@ -18,7 +18,7 @@ from tests.simulation.running import CLAIM_SECONDS, Limits, run_program, shorten
 
 DEATHS: Final = Limits(unclaimed_seconds=CLAIM_SECONDS, settled_seconds=600.0)
 FAULTS: Final = Limits(unclaimed_seconds=CLAIM_SECONDS + 700.0, settled_seconds=2000.0)
-PROGRAMS_A_TEST: Final = 40
+PROGRAMS_A_TEST: Final = 25
 PARTS: Final = range(scaled(1))
 """More tests instead of longer ones: each has to end within the suite's time limit for a test."""
 
