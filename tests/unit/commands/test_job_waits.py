@@ -241,6 +241,43 @@ async def test_no_job_waits_beyond_its_hour(down: Down) -> None:
     assert outcome.until == NOW + timedelta(seconds=5)
 
 
+async def test_one_connection_of_two_that_is_down_is_named_and_no_source_is_opened(
+    down: Down,
+) -> None:
+    await down.opened()
+    crm = a_connection(config_name="a_crm")
+    await down.bench.records.connections.insert(crm)
+    built = len(down.bench.engines.built)
+    fields = {"a_crm": {"orders": ("id",)}, "sales_db": {"orders": ("id",)}}
+    outcome = await down.attempt(mapped_fields=fields)
+    assert isinstance(outcome, Parking)
+    assert outcome.reason == "connection sales_db is down"
+    assert len(down.bench.engines.built) == built
+    alone = await down.attempt(mapped_fields={"a_crm": {"orders": ("id",)}})
+    assert isinstance(alone, TerminalOutcome), "the other connection is not held back"
+
+
+async def test_a_probe_that_is_cancelled_is_given_again_when_its_lease_has_run_out(
+    autojump_clock: trio.testing.MockClock, down: Down
+) -> None:
+    breaker = await down.at_retry()
+    down.bench.source.before_test = trio.sleep_forever
+    with trio.move_on_after(1) as cut_off:
+        await down.attempt()
+    assert cut_off.cancelled_caught
+    down.bench.source.before_test = trio.lowlevel.checkpoint
+    down.fail(None)
+    waiting = await down.attempt()
+    assert isinstance(waiting, Parking)
+    assert breaker.retry_at is not None
+    assert waiting.until == breaker.retry_at + timedelta(seconds=30)
+    down.bench.now = waiting.until
+    outcome = await down.attempt()
+    assert isinstance(outcome, TerminalOutcome)
+    assert outcome.status is JobStatus.COMPLETED
+    assert await down.breaker() is None
+
+
 async def test_a_changed_connection_is_tried_at_once(down: Down) -> None:
     await down.opened()
     changed = replace(down.connection, updated_at=NOW + timedelta(seconds=1))
