@@ -1,7 +1,5 @@
-"""Health, readiness, signals and the drain (spec configuration 5, 6 and 9)."""
+"""Health and readiness (spec configuration 5 and 6)."""
 
-import os
-import signal
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -25,11 +23,7 @@ class SelfProbeGauge(Protocol):
 
 
 class Health:
-    """Answers what is known of the process's state; repeats the self-probe until it passes once.
-
-    The first SIGTERM or SIGINT starts the drain, a second one ends the process at once with the
-    shell's code for that signal.
-    """
+    """Answers what is known of the process's state; repeats the self-probe until it passes once."""
 
     name = "health"
 
@@ -50,17 +44,10 @@ class Health:
         self._passed = False
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            task_status.started()
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._self_probe)
-                nursery.start_soon(self._answer_all)
-                async for number in signals:
-                    if self._lifecycle.draining.is_set():
-                        # Nothing can be tidied up in order here: that is what a second signal asks.
-                        os._exit(128 + number)
-                    log.info("signal_received", signal=signal.Signals(number).name)
-                    self._lifecycle.drain()
+        task_status.started()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._self_probe)
+            nursery.start_soon(self._answer_all)
 
     async def _self_probe(self) -> None:
         while not self._passed:

@@ -6,6 +6,7 @@ import structlog
 import trio
 
 from fetcher.actors.lifecycle import Lifecycle
+from fetcher.actors.signals import drain_on_signals, open_signals
 from fetcher.actors.supervisor import ShutdownTimes, Supervisor
 from fetcher.bootstrap.adapters import open_adapters
 from fetcher.bootstrap.garbage import spare_what_is_there
@@ -50,7 +51,25 @@ async def serve(settings: Settings, role: Role) -> int:
         )
     lifecycle = Lifecycle()
     refused: list[StartRefused] = []
-    # The refusal is carried out of the contexts by hand: nurseries would wrap it into groups.
+    with open_signals() as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(drain_on_signals, signals, lifecycle)
+            # The refusal is carried out by hand: nurseries would wrap it into groups.
+            await run_actors(settings, role, lifecycle, refused)
+            nursery.cancel_scope.cancel()
+    if refused:
+        raise refused[0]
+    if lifecycle.failure is not None:
+        log.error("process_failed", why=lifecycle.failure)
+        return EXIT_FAILED
+    log.info("process_ended")
+    return EXIT_OK
+
+
+async def run_actors(
+    settings: Settings, role: Role, lifecycle: Lifecycle, refused: list[StartRefused]
+) -> None:
+    """Open the adapters and run the role's actors until the end of the drain."""
     async with open_asyncio(report_stray):
         try:
             async with open_adapters(settings, role) as adapters:
@@ -68,13 +87,6 @@ async def serve(settings: Settings, role: Role) -> int:
                 await supervisor.run()
         except StartRefused as problem:
             refused.append(problem)
-    if refused:
-        raise refused[0]
-    if lifecycle.failure is not None:
-        log.error("process_failed", why=lifecycle.failure)
-        return EXIT_FAILED
-    log.info("process_ended")
-    return EXIT_OK
 
 
 def report_stray(exception_type: str) -> None:

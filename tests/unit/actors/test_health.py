@@ -1,10 +1,7 @@
-"""Probes and health: what is asked, what is answered, and the signals."""
+"""Probes and health: what is asked, and what is answered."""
 
-import os
-import signal
 from collections.abc import Awaitable, Callable
 
-import pytest
 import trio
 import trio.testing
 
@@ -121,18 +118,4 @@ async def test_no_probe_runs_while_the_process_drains(
         clinic.lifecycle.drain()
         report = await clinic.ask(probe=True)
         assert (report.draining, report.checks) == (True, None)
-        nursery.cancel_scope.cancel()
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_begins_the_drain(number: signal.Signals) -> None:
-    clinic = Clinic()
-    async with trio.open_nursery() as nursery:
-        for actor in clinic.actors:
-            nursery.start_soon(actor)
-        await trio.testing.wait_all_tasks_blocked()
-        assert not clinic.lifecycle.draining.is_set()
-        os.kill(os.getpid(), number)
-        with trio.fail_after(5):
-            await clinic.lifecycle.draining.wait()
         nursery.cancel_scope.cancel()

@@ -1,11 +1,15 @@
 """From settings to an exit code, with nothing but a data folder."""
 
 import gc
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trio
 
+from fetcher.actors.health import Health
 from fetcher.actors.supervisor import Supervisor
 from fetcher.bootstrap.service import EXIT_OK, serve
 from fetcher.settings import Role, Settings
@@ -30,3 +34,19 @@ async def test_what_the_start_made_is_left_out_of_collections_before_the_actors_
     assert await serve(Settings(fetcher_data_dir=tmp_path), Role.ALL) == EXIT_OK
     [count] = frozen
     assert count > 50_000, "the modules alone are more"
+
+
+@pytest.mark.usefixtures("collected_again")
+async def test_a_signal_drains_while_the_health_actor_is_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It crashes at once, and is not there when the signal comes."""
+
+    async def crash(_: Health, *, task_status: object) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise RuntimeError("canary")
+
+    monkeypatch.setattr(Health, "run", crash)
+    settings = Settings(fetcher_data_dir=tmp_path, readyz_drain_delay_sec=0.01)
+    with trio.fail_after(60):
+        assert await serve(settings, Role.WORKER) == EXIT_OK
