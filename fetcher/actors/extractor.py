@@ -16,6 +16,7 @@ from fetcher.actors.messages import (
     LeaseStarted,
     RelayHint,
     Settlement,
+    StoreAway,
 )
 from fetcher.actors.metrics import ActorMetrics
 from fetcher.domain.backoff import full_jitter
@@ -79,6 +80,7 @@ class Extractor:
         hold_seconds: float,
         job_run: JobRun,
         orders: Channel[ExtractOrder],
+        store_away: Channel[StoreAway],
         lease_commands: Channel[LeaseStarted | LeaseEnded],
         relay_hints: Channel[RelayHint],
         lifecycle: Lifecycle,
@@ -91,6 +93,7 @@ class Extractor:
         self._hold_seconds = hold_seconds
         self._job_run = job_run
         self._orders = orders
+        self._store_away = store_away
         self._lease_commands = lease_commands
         self._relay_hints = relay_hints
         self._lifecycle = lifecycle
@@ -151,7 +154,11 @@ class Extractor:
                 order.job_id, owner=self._owner, lease_seconds=self._lease_seconds, token=token
             )
 
-        return await self._asked_until_answered(claim, within_seconds=self._hold_seconds)
+        return await self._asked_until_answered(
+            claim,
+            within_seconds=self._hold_seconds,
+            is_away=lambda: self._store_away.offer(StoreAway()),
+        )
 
     async def _attempt(self, claim: Claimed) -> tuple[Settlement, str]:
         """Run the job under its lease; stop it when the lease is lost or the process gives up."""
@@ -250,10 +257,15 @@ class Extractor:
         return Settlement.REQUEUE, "released"
 
     async def _asked_until_answered(
-        self, question: Callable[[], Awaitable[T]], *, within_seconds: float
+        self,
+        question: Callable[[], Awaitable[T]],
+        *,
+        within_seconds: float,
+        is_away: Callable[[], object] = bool,
     ) -> T | None:
         """Ask the record store again while it is away; None when the time is over.
 
+        ``is_away`` is told of each try without an answer but the first: that may be an accident.
         Raise what is no outage: it would be the same at the next try.
         """
         give_up_at = trio.current_time() + within_seconds
@@ -264,6 +276,8 @@ class Extractor:
                     return await question()
             except (PortUnavailable, trio.TooSlowError) as failure:
                 log.warning("record_store_failed", failure=type(failure).__name__, tries=tries)
+            if tries > 0:
+                is_away()
             await trio.sleep(full_jitter(tries, base_seconds=0.25, cap_seconds=10.0))
             tries += 1
         return None

@@ -7,12 +7,12 @@ import trio
 
 from fetcher.actors.channels import Channel, ReplyLost
 from fetcher.actors.lifecycle import Lifecycle
-from fetcher.actors.messages import ExtractOrder, Settlement
+from fetcher.actors.messages import ExtractOrder, Settlement, StoreAway
 from fetcher.actors.metrics import ActorMetrics
 from fetcher.domain.backoff import full_jitter
 from fetcher.domain.errors import DeliveryLost, PortError, PortUnavailable
 from fetcher.domain.work_message import WorkMessage
-from fetcher.ports import Deliveries, Delivery, RejectReason, WorkConsumer
+from fetcher.ports import Deliveries, Delivery, JobLeases, RejectReason, WorkConsumer
 
 log = structlog.get_logger(__name__)
 
@@ -20,6 +20,8 @@ REJECTIONS = {
     Settlement.REJECT_UNKNOWN: RejectReason.UNKNOWN_JOB,
     Settlement.REJECT_UNREADABLE: RejectReason.UNREADABLE_JOB,
 }
+STORE_SECONDS = 10.0
+"""Deadline of one question to the record store."""
 STEADY_SECONDS = 60.0
 """A consumer that held this long starts the back-off anew."""
 
@@ -31,7 +33,11 @@ class WorkVerifier(Protocol):
 
 
 class Intake:
-    """Takes a delivery only when a place for it is free; a lost connection is waited out."""
+    """Takes a delivery only when a place for it is free; a lost connection is waited out.
+
+    While the record store is away nothing is consumed; extractors hold what is in hand. A consumer
+    that goes on would get at once what was put back, and the broker counts how often.
+    """
 
     name = "intake"
 
@@ -41,6 +47,8 @@ class Intake:
         consumer: WorkConsumer,
         verifier: WorkVerifier,
         orders: Channel[ExtractOrder],
+        leases: JobLeases,
+        store_away: Channel[StoreAway],
         places: int,
         lifecycle: Lifecycle,
         metrics: ActorMetrics,
@@ -48,6 +56,8 @@ class Intake:
         self._consumer = consumer
         self._verifier = verifier
         self._orders = orders
+        self._leases = leases
+        self._store_away = store_away
         self._places = places
         self._free = trio.Semaphore(places)
         self._lifecycle = lifecycle
@@ -83,9 +93,11 @@ class Intake:
 
         Jobs in hand outlive a lost connection: their claim decides, not their message. After a stop
         they are waited for, since their deliveries must be settled before the consumer is left.
+        None is also the answer once the record store is back after an outage.
         """
         async with trio.open_nursery() as watch:
             watch.start_soon(self._stop_on_drain, deliveries)
+            watch.start_soon(self._stop_on_outage, deliveries)
             try:
                 async for delivery in deliveries:
                     await self._free.acquire()
@@ -93,15 +105,45 @@ class Intake:
             except PortUnavailable as failure:
                 watch.cancel_scope.cancel()
                 return failure
-            for _ in range(self._places):
-                await self._free.acquire()
-            for _ in range(self._places):
-                self._free.release()
+            await self._until_the_store_answers()
+            if self._lifecycle.draining.is_set():
+                await self._until_all_is_settled()
             watch.cancel_scope.cancel()
         return None
 
+    async def _until_all_is_settled(self) -> None:
+        for _ in range(self._places):
+            await self._free.acquire()
+        for _ in range(self._places):
+            self._free.release()
+
+    async def _until_the_store_answers(self) -> None:
+        """Or until the drain."""
+        tries = 0
+        while not (self._lifecycle.draining.is_set() or await self._store_answers()):
+            await self._pause(tries)
+            tries += 1
+        # Told before it answered.
+        self._store_away.receive_waiting(limit=1)
+
+    async def _store_answers(self) -> bool:
+        try:
+            with trio.fail_after(STORE_SECONDS):
+                await self._leases.check([])
+        except (PortUnavailable, trio.TooSlowError):
+            return False
+        return True
+
+    async def _stop_on_outage(self, deliveries: Deliveries) -> None:
+        await self._store_away.receive()
+        log.warning("consumer_stopped", why="the record store is away")
+        await self._stop(deliveries)
+
     async def _stop_on_drain(self, deliveries: Deliveries) -> None:
         await self._lifecycle.draining.wait()
+        await self._stop(deliveries)
+
+    async def _stop(self, deliveries: Deliveries) -> None:
         try:
             await deliveries.stop()
         except PortUnavailable:

@@ -24,6 +24,11 @@ class RelayHint:
     job_id: JobId
 
 
+@dataclass(frozen=True, slots=True)
+class StoreAway:
+    """Claims get no answer from the record store. May be dropped: one is enough."""
+
+
 class Settlement(StrEnum):
     """What becomes of the delivery that brought a job."""
 

@@ -28,6 +28,7 @@ from fetcher.actors.messages import (
     LeaseStarted,
     ProbeOrder,
     RelayHint,
+    StoreAway,
 )
 from fetcher.actors.metrics import ActorMetrics
 from fetcher.actors.outbox_relay import OutboxRelay
@@ -106,6 +107,7 @@ class Roster:
         self._dispatch_hints: Channel[DispatchHint] = Channel("dispatch", capacity=HINTS)
         self._relay_hints: Channel[RelayHint] = Channel("relay", capacity=HINTS)
         self._orders: Channel[ExtractOrder] = Channel("orders", capacity=0)
+        self._store_away: Channel[StoreAway] = Channel("store_away", capacity=1)
         self._leases: Channel[LeaseStarted | LeaseEnded] = Channel("leases", capacity=100)
         self._probe_orders: Channel[ProbeOrder] = Channel("probes", capacity=100)
         self._questions: Channel[HealthQuestion] = Channel("health", capacity=100)
@@ -260,6 +262,8 @@ class Roster:
                 verifier=MessageVerifier([k.internal_hmac for k in adapters.keys]), now=utc_now
             ),
             orders=self._orders,
+            leases=adapters.records.leases,
+            store_away=self._store_away,
             places=places,
             lifecycle=self._lifecycle,
             metrics=self.metrics,
@@ -300,6 +304,7 @@ class Roster:
                 hold_seconds=settings.rabbitmq_consumer_timeout_sec / 2,
                 job_run=job_run,
                 orders=self._orders,
+                store_away=self._store_away,
                 lease_commands=self._leases,
                 relay_hints=self._relay_hints,
                 lifecycle=self._lifecycle,

@@ -7,7 +7,14 @@ from fetcher.actors.channels import Channel
 from fetcher.actors.extractor import Extractor
 from fetcher.actors.intake import Intake
 from fetcher.actors.lease_keeper import LeaseKeeper, LeaseTimes
-from fetcher.actors.messages import DispatchHint, ExtractOrder, LeaseEnded, LeaseStarted, RelayHint
+from fetcher.actors.messages import (
+    DispatchHint,
+    ExtractOrder,
+    LeaseEnded,
+    LeaseStarted,
+    RelayHint,
+    StoreAway,
+)
 from fetcher.actors.outbox_repairer import OutboxRepairer
 from fetcher.actors.reaper import Reaper
 from fetcher.actors.supervisor import Actor
@@ -104,6 +111,7 @@ class SimWorker(SimProcess):
 
     def _actors(self) -> Sequence[Actor]:
         orders: Channel[ExtractOrder] = Channel("orders", capacity=0)
+        store_away: Channel[StoreAway] = Channel("store_away", capacity=1)
         lease_commands: Channel[LeaseStarted | LeaseEnded] = Channel("leases", capacity=100)
         times = LeaseTimes()
         run_job = self._run_job()
@@ -114,6 +122,8 @@ class SimWorker(SimProcess):
             consumer=SimConsumer(self._broker, self.link),
             verifier=VerifyWork(verifier=MessageVerifier([INTERNAL_KEY]), now=self._now),
             orders=orders,
+            leases=self.records.leases,
+            store_away=store_away,
             places=PLACES,
             lifecycle=self.lifecycle,
             metrics=self._metrics,
@@ -140,6 +150,7 @@ class SimWorker(SimProcess):
                 hold_seconds=HOLD_SECONDS,
                 job_run=run_job,
                 orders=orders,
+                store_away=store_away,
                 lease_commands=lease_commands,
                 relay_hints=self._relay_hints,
                 lifecycle=self.lifecycle,

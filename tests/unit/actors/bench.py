@@ -17,6 +17,7 @@ from fetcher.actors.messages import (
     LeaseEnded,
     LeaseStarted,
     RelayHint,
+    StoreAway,
 )
 from fetcher.actors.metrics import ActorMetrics
 from fetcher.adapters.memory.records import open_memory_records
@@ -139,6 +140,10 @@ class FakeConsumer:
         self._refusals = refusals
         self._send, self._receive = trio.open_memory_channel[Delivery | PortError](100)
 
+    @property
+    def untaken(self) -> int:
+        return self._receive.statistics().current_buffer_used
+
     def put(self, item: Delivery | PortError) -> None:
         self._send.send_nowait(item)
 
@@ -211,6 +216,9 @@ class Bench:
     )
     relay_hints: Channel[RelayHint] = field(default_factory=lambda: Channel("relay", capacity=10))
     orders: Channel[ExtractOrder] = field(default_factory=lambda: Channel("orders", capacity=0))
+    store_away: Channel[StoreAway] = field(
+        default_factory=lambda: Channel("store_away", capacity=1)
+    )
     leases: Channel[LeaseStarted | LeaseEnded] = field(
         default_factory=lambda: Channel("leases", capacity=10)
     )

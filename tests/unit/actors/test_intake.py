@@ -1,5 +1,7 @@
 """Intake: deliveries in, settlements out."""
 
+from dataclasses import replace
+
 import trio
 import trio.testing
 
@@ -16,7 +18,7 @@ from tests.unit.actors.bench import (
     FakeJobRun,
     a_job,
 )
-from tests.unit.actors.worker import Worker, a_delivery_of
+from tests.unit.actors.worker import StoreAway, Worker, a_delivery_of
 
 
 async def test_an_unknown_job_and_a_forged_message_go_to_the_dead_letters(
@@ -64,6 +66,55 @@ async def test_a_lost_connection_is_waited_out_and_jobs_in_hand_go_on(
         assert consumer.opened >= 4
         assert await bench.status_of(first) is JobStatus.COMPLETED
         assert await bench.status_of(second) is JobStatus.COMPLETED
+
+
+async def test_while_the_record_store_is_away_nothing_is_consumed_and_what_is_in_hand_is_held(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    job_run, consumer = FakeJobRun(), FakeConsumer()
+    held, later = await bench.insert(a_job(), a_job())
+    bench.records = replace(bench.records, leases=StoreAway(bench, 0, 300))  # type: ignore[arg-type] # a fake by getattr
+    in_hand, waiting = a_delivery_of(held), a_delivery_of(later)
+    consumer.put(in_hand)
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(60)
+        consumer.put(waiting)
+        await trio.sleep(230)
+        assert (consumer.opened, consumer.untaken) == (1, 1)
+        assert in_hand.settled == []
+        await trio.sleep(60)
+        assert consumer.opened == 2
+        assert (in_hand.settled, waiting.settled) == (["ack"], ["ack"])
+        assert sorted(job_run.started) == sorted([(held.id, 1), (later.id, 1)])
+
+
+async def test_a_single_claim_without_an_answer_stops_no_consumer(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    job_run, consumer = FakeJobRun(), FakeConsumer()
+    [job] = await bench.insert(a_job())
+    bench.records = replace(bench.records, leases=StoreAway(bench, 0, 0.0001))  # type: ignore[arg-type] # a fake by getattr
+    consumer.put(a_delivery_of(job))
+    async with Worker(bench, job_run, consumer).running():
+        await trio.sleep(20)
+        assert consumer.opened == 1
+        assert job_run.started == [(job.id, 1)]
+
+
+async def test_a_drain_while_the_record_store_is_away_waits_for_it_no_longer(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    consumer = FakeConsumer()
+    [job] = await bench.insert(a_job())
+    bench.records = replace(bench.records, leases=StoreAway(bench, 0, 1000))  # type: ignore[arg-type] # a fake by getattr
+    delivery = a_delivery_of(job)
+    consumer.put(delivery)
+    async with Worker(bench, FakeJobRun(), consumer).running():
+        await trio.sleep(60)
+        bench.lifecycle.drain()
+        await trio.sleep(900)
+        assert delivery.settled == ["requeue"]
+        assert len(consumer.left_at) == 1
 
 
 async def test_the_drain_stops_the_consumer_at_once_and_settles_what_is_in_hand(
