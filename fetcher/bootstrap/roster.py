@@ -259,7 +259,12 @@ class Roster:
         intake = Intake(
             consumer=adapters.queue.consumer,
             verifier=VerifyWork(
-                verifier=MessageVerifier([k.internal_hmac for k in adapters.keys]), now=utc_now
+                verifier=MessageVerifier(
+                    [k.internal_hmac for k in adapters.keys],
+                    allow_legacy=settings.rabbitmq_allow_legacy_body_signature_fallback,
+                ),
+                now=utc_now,
+                saw_legacy=self._legacy_signature_taken,
             ),
             orders=self._orders,
             leases=adapters.records.leases,
@@ -314,6 +319,10 @@ class Roster:
         ]
         actors: list[Actor] = [intake, keeper, repairer, reaper, *extractors]
         return [Supervised(actor) for actor in actors]
+
+    def _legacy_signature_taken(self) -> None:
+        if self._may_tell("legacy signature"):
+            log.warning("legacy_body_signature_accepted")
 
     def _new_sealer(self) -> ResultSealer:
         keys = self._adapters.keys.current

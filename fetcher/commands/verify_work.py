@@ -1,9 +1,9 @@
 """Judge one delivery of the work queue (spec worker-and-events 3.3 and 7.3)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from fetcher.crypto.signer import MessageVerifier
+from fetcher.crypto.signer import MessageVerifier, SignatureOutcome
 from fetcher.domain.work_message import WorkMessage, WorkMessageError, parse_work_message
 from fetcher.ports import RejectReason, UtcNow
 
@@ -22,11 +22,22 @@ class SignedMessage(Protocol):
 
 
 class VerifyWork:
-    """The message's age never decides: the claim on the record does (decisions)."""
+    """The message's age never decides: the claim on the record does (decisions).
 
-    def __init__(self, *, verifier: MessageVerifier, now: UtcNow) -> None:
+    ``saw_legacy`` hears of each message that is taken by its body's signature alone, where the
+    verifier allows that.
+    """
+
+    def __init__(
+        self,
+        *,
+        verifier: MessageVerifier,
+        now: UtcNow,
+        saw_legacy: Callable[[], None] = lambda: None,
+    ) -> None:
         self._verifier = verifier
         self._now = now
+        self._saw_legacy = saw_legacy
 
     def verify(self, message: SignedMessage) -> WorkMessage | RejectReason:
         """What a genuine message asks for, or why it goes to the dead letters."""
@@ -39,6 +50,8 @@ class VerifyWork:
         )
         if not outcome.is_valid:
             return RejectReason.BAD_SIGNATURE
+        if outcome is SignatureOutcome.VALID_LEGACY:
+            self._saw_legacy()
         try:
             return parse_work_message(message.body, message.headers)
         except WorkMessageError:

@@ -149,6 +149,7 @@ class Settings(BaseSettings):
     rabbitmq_consumer_timeout_sec: Annotated[float, Field(gt=0)] = 1800.0
     rabbitmq_declare_topology: Boolean = False
     rabbitmq_events_require_route: Boolean = True
+    rabbitmq_allow_legacy_body_signature_fallback: Boolean = False
     streaming_enabled: Boolean | None = None
     streaming_cloudevents_source: str = ""
 

@@ -17,6 +17,7 @@ from tests.servers.addresses import S3Access, SqlAddress
 from tests.servers.processes import FetcherProcess, fetcher_process, free_port, running
 from tests.servers.waiting import eventually_sync
 
+ROOT = Path(__file__).parents[2]
 KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 SOURCE = "//acme.fetcher/worker-1"
 START_SECONDS = 40.0
@@ -173,16 +174,19 @@ class Cluster:
             yield process, Api(port)
 
     @contextmanager
-    def worker(self, name: str = "worker") -> Iterator[tuple[FetcherProcess, Api]]:
-        """The API of a worker is its health port."""
+    def worker(
+        self, name: str = "worker", *, module: str = "fetcher", waits: bool = True
+    ) -> Iterator[tuple[FetcherProcess, Api]]:
+        """The API of a worker is its health port. ``module`` is a stand-in for the command, which
+        may end at any moment: without ``waits`` nothing is expected of it at its start."""
         port = free_port()
-        environment = {**self.environment(), "HEALTH_PORT": str(port)}
-        with fetcher_process(
-            ["--role=worker"], environment=environment, folder=self.folder, name=name
-        ) as process:
-            process.wait_until_answers(
-                f"http://127.0.0.1:{port}/health", deadline_seconds=START_SECONDS
-            )
+        environment = {**self.environment(), "HEALTH_PORT": str(port), "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-m", module, "--role=worker"]
+        with running(command, environment=environment, folder=self.folder, name=name) as process:
+            if waits:
+                process.wait_until_answers(
+                    f"http://127.0.0.1:{port}/health", deadline_seconds=START_SECONDS
+                )
             yield process, Api(port)
 
     def events(self, count: int, *, deadline_seconds: float = JOB_SECONDS) -> list[broker.Message]:

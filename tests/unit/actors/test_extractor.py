@@ -12,7 +12,11 @@ from fetcher.domain.ids import JobId, new_job_id
 from fetcher.domain.jobs import (
     Claimed,
     ClaimRefusal,
+    FailureFacts,
+    Job,
     JobStatus,
+    Lease,
+    TerminalOutcome,
 )
 from fetcher.ports import JobLeases
 from tests.unit.actors.bench import (
@@ -197,3 +201,87 @@ async def test_a_job_that_outlives_the_wait_is_released_and_put_back(
         assert stored.dispatched_at is None
         assert stored.takeovers == 0
         assert delivery.settled == ["requeue"]
+
+
+FAILURE_CODES = (
+    *("validation", "not_found", "unauthorized", "forbidden", "limit_exceeded", "conflict"),
+    *("unavailable", "timeout", "canceled", "internal", "storage_failed", "worker_lost"),
+)
+
+
+@pytest.mark.parametrize("code", FAILURE_CODES)
+async def test_a_failed_job_is_recorded_and_acknowledged_whatever_failed(
+    autojump_clock: trio.testing.MockClock, bench: Bench, code: str
+) -> None:
+    """No failure is permanent or transient for its message: once it is recorded, it is done."""
+    consumer = FakeConsumer()
+
+    class FailingRun(FakeJobRun):
+        async def run(self, job: Job, lease: Lease) -> TerminalOutcome:
+            await trio.lowlevel.checkpoint()
+            outcome = an_outcome(JobStatus.FAILED, job)
+            return replace(outcome, failure=FailureFacts(message="KEY NOT CONFIGURED", code=code))
+
+    [job] = await bench.insert(a_job())
+    delivery = a_delivery_of(job)
+    consumer.put(delivery)
+    async with Worker(bench, FailingRun(), consumer).running():
+        await trio.sleep(1)
+    assert delivery.settled == ["ack"]
+    stored = await bench.records.jobs.get(job.id)
+    assert stored is not None
+    assert stored.failure == FailureFacts(message="KEY NOT CONFIGURED", code=code)
+    assert stored.event_pending
+
+
+async def test_a_terminal_write_that_fails_for_long_acknowledges_nothing_and_deletes_nothing(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    job_run, consumer = FakeJobRun(seconds=1), FakeConsumer()
+    [job] = await bench.insert(a_job())
+    delivery = a_delivery_of(job)
+    consumer.put(delivery)
+    worker = Worker(bench, job_run, consumer)
+    for extractor in worker.extractors:
+        extractor._leases = StoreAway(bench, 0.5, 10_000)  # type: ignore[assignment] # a fault
+    async with worker.running():
+        await trio.sleep(200)
+        assert delivery.settled == ["requeue"]
+    stored = await bench.records.jobs.get(job.id)
+    assert stored is not None
+    assert (stored.status, stored.event_pending) == (JobStatus.PROCESSING, False)
+    assert (job_run.tidied, job_run.discarded) == ([], [])
+
+
+async def test_a_message_whose_extractor_crashes_is_put_back(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    """The crash is the supervisor's affair; the claim decides who works on the job next."""
+    consumer = FakeConsumer()
+
+    class CrashingRun(FakeJobRun):
+        async def run(self, job: Job, lease: Lease) -> TerminalOutcome:
+            await trio.lowlevel.checkpoint()
+            raise ZeroDivisionError
+
+    [job] = await bench.insert(a_job())
+    delivery = a_delivery_of(job)
+    consumer.put(delivery)
+    worker = Worker(bench, CrashingRun(), consumer, places=1)
+    crashed: list[bool] = []
+
+    async def extract() -> None:
+        try:
+            await worker.extractors[0].run()
+        except* ZeroDivisionError:
+            crashed.append(True)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(worker.keeper.run)
+        nursery.start_soon(extract)
+        nursery.start_soon(worker.intake.run)
+        await trio.sleep(1)
+        nursery.cancel_scope.cancel()
+    assert crashed == [True]
+    assert delivery.settled == ["requeue"]
+    assert await bench.status_of(job) is JobStatus.PROCESSING

@@ -1,5 +1,7 @@
 """Relay and repairer, with the use case that publishes, over records in memory."""
 
+from dataclasses import replace
+
 import pytest
 import trio
 import trio.testing
@@ -228,3 +230,28 @@ async def test_the_last_round_lets_the_publish_at_hand_end(
     stored = await bench.records.jobs.get(job.id)
     assert stored is not None
     assert not stored.event_pending
+
+
+async def test_an_event_that_may_not_be_sent_stays_is_told_of_and_holds_up_no_other(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    """Over 1 MiB: refused, its job ended all the same."""
+    outbox = Outbox(bench)
+    [large] = await bench.insert(a_job())
+    claim = await bench.records.leases.claim(large.id, owner="w", lease_seconds=60)
+    assert isinstance(claim, Claimed)
+    outcome = an_outcome(JobStatus.COMPLETED, claim.job)
+    body = '{"x":"' + "y" * 1_048_576 + '"}'
+    await bench.records.leases.finish(
+        claim.lease, replace(outcome, event=replace(outcome.event, payload=body))
+    )
+    others = [await outbox.ended_job() for _ in range(3)]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(outbox.repairer.run)
+        await trio.sleep(1)
+        nursery.cancel_scope.cancel()
+    assert sorted(outbox.broker.ids()) == sorted(f"fetcher.job.completed.{j.id}" for j in others)
+    assert (large.id, "refused") in outbox.observed
+    stored = await bench.records.jobs.get(large.id)
+    assert stored is not None
+    assert (stored.status, stored.event_pending) == (JobStatus.COMPLETED, True)

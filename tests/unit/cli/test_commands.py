@@ -1,3 +1,5 @@
+import base64
+import io
 import json
 import sys
 from pathlib import Path
@@ -6,6 +8,7 @@ import pytest
 
 from fetcher.cli import main
 from fetcher.cli.demo_shop import TOTAL_ROWS, create_shop
+from fetcher.consumer import derive_keys
 
 KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
@@ -57,6 +60,26 @@ def test_derive_prints_the_tools_line_exactly(
     assert capsys.readouterr().out == (
         "873cea97251cb5a38a4a6dba0fb11225b9cecbcc4e0c5c4ca7c9b9db3cda32c2\n"
     )
+
+
+def test_derive_takes_the_environment_before_standard_input_before_the_flag(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = base64.b64encode(bytes(32)).decode()
+    line = "External HMAC Key (hex): {}\n".format
+    ours = line("ec9eedfd0b245950528714e5328ff2c2639ab32540a309f1cd68685ceaff9dfe")
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{other}\nmore\n"))
+    assert run(monkeypatch, "keys", "derive", f"--key={KEY}") == 0
+    of_stdin = capsys.readouterr().out
+    assert of_stdin == line(derive_keys(other).external_hmac.hex())
+    monkeypatch.setenv("APP_ENC_KEY", KEY)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{other}\n"))
+    assert run(monkeypatch, "keys", "derive", f"--key={other}") == 0
+    assert capsys.readouterr().out == ours
+    monkeypatch.delenv("APP_ENC_KEY")
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert run(monkeypatch, "keys", "derive", f"--key={KEY}") == 0
+    assert capsys.readouterr().out == ours
 
 
 def test_derive_without_a_key_or_with_a_bad_one_fails(

@@ -1,5 +1,7 @@
 """Sent by one side, judged by the other: the work message and its signature."""
 
+import hashlib
+import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -112,3 +114,23 @@ async def test_a_signed_message_that_names_no_job_is_malformed() -> None:
         tenant="", body=body, exchange="", routing_key=QUEUE, timestamp=int(NOW.timestamp())
     )
     assert judged(Received(body, signed, "", QUEUE)) is RejectReason.MALFORMED
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_a_signature_of_the_body_alone_counts_only_where_it_is_allowed_and_is_told(
+    allowed: bool,
+) -> None:
+    delivery = await received()
+    stamp = int(NOW.timestamp())
+    legacy = hmac.new(KEY, b"%d.%s" % (stamp, delivery.body), hashlib.sha256).hexdigest()
+    told: list[str] = []
+    verifier = VerifyWork(
+        verifier=MessageVerifier([KEY], allow_legacy=allowed),
+        now=lambda: NOW,
+        saw_legacy=lambda: told.append("legacy"),
+    )
+    old = replace(delivery, headers={**delivery.headers, "x-message-signature": legacy})
+    assert isinstance(verifier.verify(delivery), WorkMessage)
+    assert told == []
+    assert isinstance(verifier.verify(old), WorkMessage if allowed else RejectReason)
+    assert told == (["legacy"] if allowed else [])
