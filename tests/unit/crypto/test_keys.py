@@ -71,6 +71,19 @@ def test_derivation_follows_rfc_5869() -> None:
         assert ours == hkdf_of_rfc_5869(b"\x0b" * 22, b"some-context", size)
 
 
+def test_the_extracted_key_of_the_vectors_expands_to_the_four_keys() -> None:
+    prk = hmac.digest(bytes(32), MASTER, "sha256")
+    assert prk.hex() == "46bd320605c5a6b6163ab70bc6345b92a5f908e79fe58979c23ebb47d1a5e307"
+    keys = KeyRing.from_text(APP_ENC_KEY).current
+    for context, key in (
+        (b"fetcher-credentials-v1", keys.credentials),
+        (b"fetcher-internal-hmac-v1", keys.internal_hmac),
+        (b"fetcher-external-hmac-v1", keys.external_hmac),
+        (b"fetcher-storage-encryption-v1", keys.storage),
+    ):
+        assert hmac.digest(prk, context + b"\x01", "sha256") == key
+
+
 @pytest.mark.parametrize("size", [0, -1, 8161])
 def test_a_size_outside_the_rfc_is_refused(size: int) -> None:
     with pytest.raises(ValueError, match="size"):
