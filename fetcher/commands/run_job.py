@@ -84,6 +84,7 @@ class RunJob:
 
         Meanwhile the record hears every two seconds what has been read.
         """
+        await self._note_lost_attempts(job, lease)
         board = ProgressBoard()
         outcomes: list[TerminalOutcome | Parking] = []
         async with trio.open_nursery() as nursery:
@@ -94,6 +95,17 @@ class RunJob:
         if isinstance(outcome, Parking):
             return outcome
         return replace(outcome, progress=board.snapshot())
+
+    async def _note_lost_attempts(self, job: Job, lease: Lease) -> None:
+        """What the attempts before this one may have left is deleted by the reaper: also where this
+        process is killed after its record is written and before it has tidied up itself."""
+        lost = attempt_keys(self._parts.key_prefix, job.id, lease.attempt - 1)
+        if lost:
+            try:
+                await self._parts.cleanup.note(job.id, lost)
+            except PortError:
+                # Tidying at the end deletes the same objects, as long as this process lives.
+                return
 
     async def _outcome(
         self, job: Job, lease: Lease, board: ProgressBoard

@@ -1,8 +1,9 @@
 """``python -m tests.faults.dying_worker --role=worker``: the real command, which kills itself.
 
-It dies where an attempt's object lies whole in the bucket and its record says nothing of it yet:
-when the terminal state of a completed attempt is about to be written. A job that asks for it by its
-metadata (``{"diesUntil": n}``) takes the process along in each of its first n attempts.
+A job asks for it by its metadata. With ``{"diesUntil": n}`` it takes the process along in each of
+its first n attempts, where the object lies whole in the bucket and the record says nothing of it
+yet: when the terminal state is about to be written. With ``{"diesAfter": n}`` the n-th attempt
+dies once that is written, before it has told anybody or deleted anything.
 """
 
 import json
@@ -22,7 +23,10 @@ async def die_or_finish(
     metadata = json.loads(outcome.event.payload)["metadata"]
     if outcome.status is JobStatus.COMPLETED and lease.attempt <= metadata.get("diesUntil", 0):
         os.kill(os.getpid(), signal.SIGKILL)
-    return await finish(self, lease, outcome)
+    answer = await finish(self, lease, outcome)
+    if lease.attempt == metadata.get("diesAfter"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return answer
 
 
 if __name__ == "__main__":

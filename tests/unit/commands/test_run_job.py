@@ -192,6 +192,20 @@ async def test_the_objects_of_lost_attempts_are_deleted_and_the_winners_kept(
     assert bench.objects.objects == {}
 
 
+async def test_a_later_attempt_notes_at_its_start_what_the_lost_ones_may_have_left(
+    bench: Bench,
+) -> None:
+    """Whatever kills it afterwards, the reaper deletes them; the first attempt writes nothing."""
+    claim = await bench.claimed()
+    await bench.run_job.run(claim.job, claim.lease)
+    assert await bench.records.cleanup.find_due(limit=5) == []
+    third = replace(claim.lease, attempt=3)
+    await bench.run_job.run(replace(claim.job, attempt=3), third)
+    [(job_id, keys)] = await bench.records.cleanup.find_due(limit=5)
+    assert job_id == claim.job.id
+    assert sorted(keys) == [f"results/external-data/{claim.job.id}{n}.json" for n in (".2", "")]
+
+
 async def test_what_cannot_be_deleted_is_noted_for_the_reaper(bench: Bench) -> None:
     claim = await bench.claimed()
     bench.objects.down = True

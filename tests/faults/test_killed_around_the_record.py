@@ -1,4 +1,4 @@
-"""kill -9 between the upload and the terminal write: the winner's object is left, or none."""
+"""kill -9 just before and just after the terminal write: the winner's object is left, or none."""
 
 import json
 import signal
@@ -70,3 +70,27 @@ def test_whichever_attempts_die_with_their_object_stored_one_object_is_left_or_n
                 expected_size=said.result.size_bytes,
             ) as opened:
                 assert len(json.loads(opened.read())["sales_db"]["orders"]) == 1000
+
+
+def test_a_winner_that_dies_once_it_is_recorded_leaves_its_object_and_its_event_to_others(
+    cluster: Cluster, shop: SqlAddress, s3_client: S3Client
+) -> None:
+    cluster.changes.update(JOB_LEASE_SEC="3", JOB_LEASE_RENEW_SEC="0.5")
+    with cluster.manager() as (_, api):
+        assert api.connect(postgres_connection(shop)).status == 201
+        job_id = api.post_job(FIELDS, diesUntil=1, diesAfter=2).body["jobId"]
+        for name in ("loser", "winner"):
+            with cluster.worker(name, module=DYING, waits=False) as (worker, _):
+                assert worker.wait_exit(deadline_seconds=DEATH_SECONDS) == -signal.SIGKILL
+        winners_key = f"external-data/{job_id}.2.json"
+        job = api.job(job_id)
+        assert (job["status"], job["resultPath"]) == ("completed", winners_key)
+        with cluster.worker("last"):
+            eventually_sync(
+                lambda: object_keys(cluster, s3_client) == [winners_key],
+                deadline_seconds=30,
+                what="the loser's object is deleted",
+            )
+            assert {event.header("ce-id") for event in cluster.events(1)} == {
+                f"fetcher.job.completed.{job_id}"
+            }
