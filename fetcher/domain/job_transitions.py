@@ -66,7 +66,10 @@ def claimed(
     if job.status is JobStatus.PROCESSING and not taken_over:
         return ClaimRefusal.LEASED
     used_up = taken_over and job.takeovers >= MAX_TAKEOVERS
-    waits = job.due_at is not None and job.due_at > now + DUE_GRACE
+    # Once dispatched it has been due: a clock that was turned back since must not have its message
+    # acknowledged, since nothing would send another one soon.
+    is_early = job.due_at is not None and job.due_at > now + DUE_GRACE
+    waits = is_early and job.dispatched_at is None
     if job.cancel_requested is not None or used_up or waits:
         return ClaimRefusal.NOT_DUE
     if taken_over:

@@ -13,7 +13,17 @@ import structlog
 from hypothesis import Phase
 
 from tests.scale import scaled
-from tests.simulation.programs import ALL_FAULTS, DEATHS_ALONE, Create, KillWorker, Program
+from tests.simulation.programs import (
+    ALL_FAULTS,
+    DEATHS_ALONE,
+    Create,
+    DrainWorker,
+    KillWorker,
+    LoseConsumer,
+    Program,
+    StartMissing,
+    TurnClock,
+)
 from tests.simulation.running import CLAIM_SECONDS, Limits, run_program, shortened
 
 DEATHS: Final = Limits(unclaimed_seconds=CLAIM_SECONDS, settled_seconds=600.0)
@@ -21,6 +31,35 @@ FAULTS: Final = Limits(unclaimed_seconds=CLAIM_SECONDS + 700.0, settled_seconds=
 PROGRAMS_A_TEST: Final = 25
 PARTS: Final = range(scaled(1))
 """More tests instead of longer ones: each has to end within the suite's time limit for a test."""
+
+FOUND: Final = (
+    # The process that ran the job claimed it anew: its first attempt waited for ever.
+    Program(
+        seed=96968,
+        rate=0.0,
+        events=(
+            (0.03, Create("slow_db", 2)),
+            (1.0, Create("long_db", 4)),
+            (1.0, Create("fast_db", 2)),
+            (64.4, TurnClock(70.0)),
+        ),
+    ),
+    # A message was acknowledged since the clock was turned back and the job was not due any more.
+    Program(
+        seed=1005,
+        rate=0.0,
+        events=(
+            (0.2, KillWorker(1)),
+            (3.0, Create("long_db", 1)),
+            (0.03, Create("slow_db", 4)),
+            (26.0, LoseConsumer(0)),
+            (0.2, DrainWorker(0)),
+            (0.2, Create("long_db", 5)),
+            (64.00999999999999, StartMissing()),
+            (0.03, TurnClock(-70.0)),
+        ),
+    ),
+)
 
 # A failing program is shortened by dropping events, which keeps its seed: hypothesis would try
 # thousands of others.
@@ -63,6 +102,11 @@ def test_after_deaths_alone_every_job_is_claimed_within_lease_plus_30_seconds(pa
         check(program, DEATHS)
 
     hold()
+
+
+@pytest.mark.parametrize("program", FOUND, ids=lambda program: str(program.seed))
+def test_what_was_found_once_is_found_no_more(program: Program) -> None:
+    check(program, FAULTS)
 
 
 def test_a_seed_replays_step_by_step() -> None:

@@ -114,6 +114,15 @@ async def test_job_that_is_not_due_cannot_be_claimed(store: RecordStore) -> None
     assert (await read(store, job)).status is JobStatus.PENDING
 
 
+async def test_a_dispatched_job_can_be_claimed_though_the_clock_was_turned_back_since(
+    store: RecordStore,
+) -> None:
+    """Its message would be acknowledged, and nothing would send another one for ten minutes."""
+    job = await inserted(store, due_at=now() + timedelta(seconds=70), dispatched_at=now())
+    claim = await claimed(store, job)
+    assert (claim.job.status, claim.job.due_at) == (JobStatus.PROCESSING, None)
+
+
 async def test_job_that_has_become_due_waits_for_nothing_once_claimed(store: RecordStore) -> None:
     job = await inserted(store, due_at=ago(1), waiting_reason="breaker open")
     claim = await claimed(store, job)
