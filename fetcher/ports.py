@@ -140,6 +140,14 @@ class JobRecords(Protocol):
 
     async def find_by_idempotency_key(self, key: str) -> Job | None: ...
 
+    async def give_idempotency_key(self, job_id: JobId, key: str) -> bool:
+        """A job that holds no key holds this one from now on; also true where it does already.
+
+        False: it holds another, or is not there. Raise DuplicateIdempotencyKey when another job
+        has the key.
+        """
+        ...
+
     async def forget_idempotency_key(self, job_id: JobId, key: str) -> None:
         """Take an expired key from the job that holds it; no error where it does not."""
 

@@ -104,7 +104,7 @@ class CreateJob:
             digest, within_seconds=DUPLICATE_WINDOW_SECONDS
         )
         if repeated is not None and _counts_as_repeat(repeated):
-            return CreatedJob(repeated, is_new=False)
+            return await self._repeat(repeated, scoped_key)
         return await self.anew(judged, tenant=tenant, scoped_key=scoped_key)
 
     async def anew(
@@ -122,13 +122,16 @@ class CreateJob:
             active = await self._jobs.find_active_by_hash(digest)
             if active is None:
                 raise refused
-            return CreatedJob(active, is_new=False)
+            return await self._repeat(active, scoped_key)
         connections = await self._resolve(sorted(asked.mapped_fields))
         admitted_sources(asked, connections, keeps_default=self._rules.keeps_default_schema)
         if self._rules.preflight_test:
             stored = [connection for connection in connections if not connection.is_internal]
             await self._preflight.check(stored, tenant=tenant)
         return await self._store(self._pending(asked, digest, scoped_key))
+
+    async def _repeat(self, job: Job, scoped_key: str | None) -> CreatedJob:
+        return CreatedJob(await self._keys.give(scoped_key, job), is_new=False)
 
     def _pending(self, asked: CheckedOrder, digest: str, scoped_key: str | None) -> Job:
         return Job(
@@ -163,7 +166,7 @@ class CreateJob:
                 return CreatedJob(job, is_new=True)
             other = await self._conflicting(job)
             if other is not None:
-                return CreatedJob(other, is_new=False)
+                return await self._repeat(other, job.idempotency_key)
         raise FetcherError(
             "FET-0002", "Internal Server Error", "the job could not be told from a repeat"
         )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-from fetcher.domain.errors import FetcherError
+from fetcher.domain.errors import DuplicateIdempotencyKey, FetcherError
 from fetcher.domain.jobs import Job
 from fetcher.ports import JobRecords, UtcNow
 
@@ -42,3 +42,18 @@ class IdempotencyKeys:
         if held.request_hash != request_hash:
             raise IdempotencyKeyReused(held)
         return held
+
+    async def give(self, scoped_key: str | None, job: Job) -> Job:
+        """The job that answers a repeat which came with this key: from then on, ``job`` holds it.
+
+        Unless it holds another, which stays; where another job has taken the key meanwhile, that
+        one answers, or IdempotencyKeyReused is raised.
+        """
+        if scoped_key is None:
+            return job
+        try:
+            await self.jobs.give_idempotency_key(job.id, scoped_key)
+        except DuplicateIdempotencyKey:
+            held = await self.find(scoped_key, request_hash=job.request_hash)
+            return job if held is None else held
+        return job

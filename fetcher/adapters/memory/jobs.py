@@ -62,6 +62,17 @@ class MemoryJobs:
         entry = self._with_key(key)
         return deepcopy(entry.job) if entry is not None else None
 
+    async def give_idempotency_key(self, job_id: JobId, key: str) -> bool:
+        await trio.lowlevel.checkpoint()
+        holder = self._with_key(key)
+        if holder is not None and holder.job.id != job_id:
+            raise DuplicateIdempotencyKey("a job with this idempotency key exists")
+        entry = self._state.jobs.get(job_id)
+        if entry is None or entry.job.idempotency_key not in (None, key):
+            return False
+        entry.job = replace(entry.job, idempotency_key=key)
+        return True
+
     async def forget_idempotency_key(self, job_id: JobId, key: str) -> None:
         await trio.lowlevel.checkpoint()
         entry = self._with_key(key)

@@ -119,6 +119,20 @@ class MongoJobRecords:
 
         return await self._server.run(find)
 
+    async def give_idempotency_key(self, job_id: JobId, key: str) -> bool:
+        async def give(turn: Turn) -> bool | None:
+            free = {**id_filter(job_id), "idempotency_key": {"$in": [None, key]}}
+            try:
+                written = await turn.jobs.update_one(free, {"$set": {"idempotency_key": key}})
+            except DuplicateKeyError:
+                return None
+            return written.matched_count == 1
+
+        given = await self._server.run(give)
+        if given is None:
+            raise DuplicateIdempotencyKey("a job with this idempotency key exists")
+        return given
+
     async def forget_idempotency_key(self, job_id: JobId, key: str) -> None:
         async def forget(turn: Turn) -> None:
             holder = {**id_filter(job_id), "idempotency_key": key}

@@ -46,6 +46,10 @@ _ENDED_OF_PRODUCT: Final = """
 """
 _BEFORE_ALL_TIME: Final = -1
 _WITH_KEY: Final = "SELECT * FROM job WHERE idempotency_key = :key"
+_GIVE_KEY: Final = """
+    UPDATE job SET idempotency_key = :key
+    WHERE id = :id AND (idempotency_key IS NULL OR idempotency_key = :key)
+"""
 _ADD_SOURCE: Final = """
     INSERT INTO job_source (config_name, created_at, job_id)
     VALUES (:config_name, :created_at, :id)
@@ -119,6 +123,17 @@ class SqliteJobs:
             return rows.job_of(row) if row is not None else None
 
         return await self._database.read(find)
+
+    async def give_idempotency_key(self, job_id: JobId, key: str) -> bool:
+        values: rows.Values = {"id": job_id.bytes, "key": key}
+
+        def give(session: Session) -> bool:
+            holder = session.row(_WITH_KEY, key=key)
+            if holder is not None and rows.job_id_of(holder) != job_id:
+                raise DuplicateIdempotencyKey("a job with this idempotency key exists")
+            return session.change(_GIVE_KEY, values) == 1
+
+        return await self._database.write(give)
 
     async def forget_idempotency_key(self, job_id: JobId, key: str) -> None:
         statement = (

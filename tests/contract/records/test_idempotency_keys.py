@@ -1,5 +1,7 @@
 """JobRecords: the key by which a caller may send a request again (decisions)."""
 
+from dataclasses import replace
+
 import pytest
 import trio
 
@@ -85,3 +87,50 @@ async def test_only_the_holder_loses_the_key(store: RecordStore) -> None:
     await store.jobs.forget_idempotency_key(new_job_id(), KEY)
     assert await store.jobs.find_by_idempotency_key(KEY) == job
     assert await store.jobs.find_by_idempotency_key("other") == other
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+async def test_job_without_a_key_is_given_one_and_changes_in_nothing_else(
+    store: RecordStore, has_ended: bool
+) -> None:
+    job = await (ended(store, completed()) if has_ended else inserted(store))
+    for _ in range(2):
+        assert await store.jobs.give_idempotency_key(job.id, KEY) is True
+        assert await store.jobs.find_by_idempotency_key(KEY) == replace(job, idempotency_key=KEY)
+    with pytest.raises(DuplicateIdempotencyKey):
+        await store.jobs.insert(a_job(idempotency_key=KEY))
+
+
+async def test_job_keeps_the_key_that_it_holds(store: RecordStore) -> None:
+    job = await inserted(store, idempotency_key="other")
+    assert await store.jobs.give_idempotency_key(job.id, KEY) is False
+    assert await store.jobs.give_idempotency_key(new_job_id(), KEY) is False
+    assert await store.jobs.find_by_idempotency_key(KEY) is None
+    assert await store.jobs.find_by_idempotency_key("other") == job
+
+
+async def test_key_of_another_job_is_not_given(store: RecordStore) -> None:
+    holder = await inserted(store, idempotency_key=KEY)
+    job = await inserted(store)
+    with pytest.raises(DuplicateIdempotencyKey):
+        await store.jobs.give_idempotency_key(job.id, KEY)
+    assert await store.jobs.find_by_idempotency_key(KEY) == holder
+    assert (await read(store, job)).idempotency_key is None
+
+
+async def test_of_twenty_jobs_that_are_given_one_key_one_gets_it(store: RecordStore) -> None:
+    jobs = [await inserted(store) for _ in range(20)]
+    outcomes: list[bool] = []
+
+    async def give(number: int) -> None:
+        try:
+            outcomes.append(await store.jobs.give_idempotency_key(jobs[number].id, KEY))
+        except DuplicateIdempotencyKey:
+            outcomes.append(False)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(20):
+            nursery.start_soon(give, number)
+    assert sorted(outcomes) == [False] * 19 + [True]
+    kept = [await read(store, job) for job in jobs]
+    assert [job.idempotency_key for job in kept].count(KEY) == 1

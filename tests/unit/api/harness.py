@@ -315,4 +315,5 @@ async def end(api: Api, job: Job, status: JobStatus) -> None:
     """Put the job into the state as if a worker had ended it now."""
     ended_at = cut_to_milliseconds(api.services.now())
     state = api.records.jobs._state  # type: ignore[attr-defined] # the memory store's own state
-    state.jobs[job.id].job = replace(job, status=status, completed_at=ended_at)
+    entry = state.jobs[job.id]
+    entry.job = replace(entry.job, status=status, completed_at=ended_at)

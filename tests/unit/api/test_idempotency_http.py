@@ -144,3 +144,33 @@ async def test_key_of_another_day_that_races_is_taken_over_by_one(
             nursery.start_soon(post)
     assert sorted(answered.status for answered in answers) == [200] * 4 + [202]
     assert {answered.json["jobId"] for answered in answers}.isdisjoint({str(job.id)})
+
+
+async def test_key_that_came_with_a_repeat_is_bound_to_the_job_that_answered(
+    autojump_clock: MockClock,
+) -> None:
+    api = await an_api_with()
+    job = await stored(api, await api.call("POST", JOBS, a_request()))
+    assert (await ask(api, "k-1")).json["jobId"] == str(job.id)
+    await end(api, job, JobStatus.COMPLETED)
+    await trio.sleep(3600)
+    again = await ask(api, "k-1")
+    assert (again.status, again.json["jobId"]) == (200, str(job.id))
+    assert (await ask(api, "k-1", **OTHER)).problem[:2] == (409, "FET-1025")
+    # The job holds one key: a second one finds it as long as it is a duplicate, and is free then.
+    assert (await ask(api, "k-2")).status == 202
+
+
+async def test_key_of_a_repeat_that_another_request_takes_at_once_makes_one_conflict() -> None:
+    api = await an_api_with()
+    await stored(api, await api.call("POST", JOBS, a_request()))
+    await stored(api, await api.call("POST", JOBS, a_request(**OTHER)))
+    answers: list[Answered] = []
+
+    async def post(changed: dict[str, Any]) -> None:
+        answers.append(await ask(api, "k-1", **changed))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(post, {})
+        nursery.start_soon(post, OTHER)
+    assert sorted(answered.status for answered in answers) == [200, 409]
