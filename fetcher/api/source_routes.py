@@ -16,9 +16,9 @@ from fetcher.api.routing import Route, Success, answer, large_answer
 from fetcher.api.services import ApiServices
 from fetcher.commands.connection_test import ConnectionTest
 from fetcher.commands.resolve_sources import ResolveSources
-from fetcher.commands.validate_schema import ValidateSchema
 from fetcher.queries.find_connection import FindConnection
 from fetcher.queries.get_connection_schema import GetConnectionSchema
+from fetcher.queries.validate_schema import ValidateSchema
 
 
 class SourceRoutes:
@@ -33,7 +33,7 @@ class SourceRoutes:
         )
         self._schema = GetConnectionSchema(find=find, limiter=limiter, sources=sources)
         self._validate = ValidateSchema(
-            resolve=ResolveSources(internal=internal, stored=stored),
+            configured=ResolveSources(internal=internal, stored=stored).configured,
             sources=sources,
             ceilings=services.ceilings,
             keeps_default_schema=services.settings.keeps_default_schema,

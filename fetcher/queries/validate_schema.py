@@ -4,13 +4,11 @@ Names are compared as a job's are: by the same normalization, through the same c
 same Engine. So ``plugin_crm`` is asked for by its logical collections here too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import trio
 
-from fetcher.commands.resolve_sources import ResolveSources
-from fetcher.commands.schema_question import checked_question, limit_exceeded
 from fetcher.domain.connections import Connection
 from fetcher.domain.errors import HOST_REFUSED, FetcherError, ForbiddenHost
 from fetcher.domain.job_filters import source_names
@@ -23,6 +21,7 @@ from fetcher.domain.schema_mismatches import (
     SchemaMismatch,
     source_is_down,
 )
+from fetcher.domain.schema_question import checked_question, limit_exceeded
 from fetcher.domain.tls_modes import refuse_stored_tls_mode
 from fetcher.ports import SourceEngines
 from fetcher_engine import (
@@ -40,17 +39,20 @@ TOTAL_SECONDS = 30.0
 
 
 class ValidateSchema:
-    """Asks the sources side by side; one that does not answer in time is down."""
+    """Asks the sources side by side; one that does not answer in time is down.
+
+    ``configured`` finds those connections of some names that there are.
+    """
 
     def __init__(
         self,
         *,
-        resolve: ResolveSources,
+        configured: Callable[[Sequence[str]], Awaitable[Sequence[Connection]]],
         sources: SourceEngines,
         ceilings: Limits,
         keeps_default_schema: bool = False,
     ) -> None:
-        self._resolve = resolve
+        self._configured = configured
         self._sources = sources
         self._ceilings = ceilings
         self._keeps_default_schema = keeps_default_schema
@@ -70,7 +72,7 @@ class ValidateSchema:
         Raise ``FET-1062`` where no source is configured, ``FET-0414`` for a host that must not be
         dialled, and ``FET-1061`` where ``*`` stands for more fields than a job may ask for.
         """
-        connections = await self._resolve.configured(sorted(asked))
+        connections = await self._configured(sorted(asked))
         if not connections:
             raise FetcherError(
                 "FET-1062",
