@@ -3,6 +3,8 @@
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
+import trio
+
 from fetcher.commands import connection_rules as rules
 from fetcher.commands.connection_checks import check_record
 from fetcher.commands.connection_gate import refuse_in_use
@@ -15,6 +17,7 @@ from fetcher.domain.errors import (
     DuplicateConfigName,
     FetcherError,
     ForbiddenHost,
+    PortUnavailable,
 )
 from fetcher.domain.ids import ConnectionId
 from fetcher.domain.internal_sources import INTERNAL_SOURCES
@@ -29,6 +32,7 @@ from fetcher.ports import (
 )
 from fetcher_engine import TenantContext
 
+CHANGE_SECONDS = 20.0
 TRIES = 2
 """Somebody else's write between our read and our write is met once; then the caller decides."""
 
@@ -65,7 +69,9 @@ class PatchConnection:
         ``FET-1021`` (a job reads from it), ``FET-1002`` or, when others keep changing it,
         ``FET-0004``.
 
-        A host that the guard refuses is ``FET-0414`` alone, whatever else is wrong.
+        A host that the guard refuses is ``FET-0414`` alone, whatever else is wrong. Once the
+        record is being written, the caller's cancellation waits: what is remembered of the
+        connection goes with its old values.
         """
         self._judge_host(change.host or "", change.port or 0)
         refuse_missing(dict(_emptied_fields(change)))
@@ -80,14 +86,22 @@ class PatchConnection:
                 self._judge_host(after.host, after.port)
             check_record(after, password=change.password or "", before=before)
             after = with_sealed_tls_key(after, self._cipher)
-            if await self._written(after, before):
-                for name in sorted({before.config_name, after.config_name}):
-                    await self._forget_schemas(tenant, name)
-                await self._recover(before.id, before.config_name)
+            if await self._replaced(before, after, tenant):
                 return after
         raise FetcherError(
             "FET-0004", "Conflict", "the connection was changed by somebody else at the same time"
         )
+
+    async def _replaced(self, before: Connection, after: Connection, tenant: TenantContext) -> bool:
+        """False: the record is no longer the one that was read."""
+        with trio.CancelScope(shield=True), trio.move_on_after(CHANGE_SECONDS):
+            if not await self._written(after, before):
+                return False
+            for name in sorted({before.config_name, after.config_name}):
+                await self._forget_schemas(tenant, name)
+            await self._recover(before.id, before.config_name)
+            return True
+        raise PortUnavailable("the record store did not answer in time")
 
     async def _written(self, after: Connection, before: Connection) -> bool:
         """False: the record is no longer the one that was read."""

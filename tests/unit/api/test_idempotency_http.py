@@ -11,7 +11,7 @@ from tests.unit.api.asgi_client import a_scope, answer_of
 from tests.unit.api.harness import JOBS, Answered, Api, a_request, an_api_with, end, stored
 
 DAY_SECONDS = 24 * 3600
-OTHER = {"mappedFields": {"sales_db": {"orders": ["id"]}}}
+OTHER: dict[str, Any] = {"mappedFields": {"sales_db": {"orders": ["id"]}}}
 
 
 async def ask(api: Api, key: str, **changed: Any) -> Answered:
