@@ -21,7 +21,7 @@ def checked_hosts(text: str) -> str:
 
 def checked_ports(text: str) -> str:
     """Raise ValueError naming by number the entries that are no port."""
-    return _checked(text, _is_port, "a port between 1 and 65535")
+    return _checked(text, is_port, "a port between 1 and 65535")
 
 
 def ports_of(text: str) -> frozenset[int]:
@@ -47,5 +47,6 @@ def _is_host_entry(entry: str) -> bool:
     )
 
 
-def _is_port(entry: str) -> bool:
+def is_port(entry: str) -> bool:
+    """A port number in plain digits, as ``int`` reads it: not ``²``, which is a digit too."""
     return entry.isascii() and entry.isdigit() and len(entry) <= 5 and 0 < int(entry) < 65536

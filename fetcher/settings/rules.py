@@ -10,6 +10,7 @@ from fetcher.crypto.keys import (
     generate_master_key,
 )
 from fetcher.settings.access_rules import access_rules
+from fetcher.settings.host_entries import is_port
 from fetcher.settings.model import DeploymentMode, Role, Settings
 from fetcher.settings.mongo_address import AddressInvalid, compose_uri, hosts_of, uses_tls
 from fetcher.settings.redis_rules import redis_rules
@@ -63,7 +64,7 @@ def _key_rules(settings: Settings) -> list[str]:
 
 def _address_rules(settings: Settings) -> list[str]:
     _, colon, port = settings.listen_address.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
+    if not colon or not (port == "0" or is_port(port)):
         return ["SERVER_ADDRESS: must be host:port or :port"]
     return []
 
@@ -121,7 +122,7 @@ def _embedded_rules(settings: Settings, role: Role) -> list[str]:
     if not settings.record_store_is_embedded:
         if not settings.mongo_name:
             problems.append("MONGO_NAME: required with MongoDB")
-        if settings.mongo_port and not settings.mongo_port.isdigit():
+        if settings.mongo_port and not is_port(settings.mongo_port):
             problems.append("MONGO_PORT: must be a port number")
     return problems
 
@@ -232,7 +233,7 @@ def mongo_uri(settings: Settings) -> str:
     return compose_uri(
         scheme=whole or "mongodb",
         host=settings.mongo_host,
-        port=int(settings.mongo_port) if settings.mongo_port.isdigit() else None,
+        port=int(settings.mongo_port) if is_port(settings.mongo_port) else None,
         user=settings.mongo_user,
         password=settings.mongo_password.get_secret_value(),
         parameters=settings.mongo_parameters,

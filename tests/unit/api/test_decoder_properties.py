@@ -17,11 +17,11 @@ from fetcher.api.models.connections import CreateConnectionRequest, PatchConnect
 from fetcher.api.models.jobs import CreateJobRequest
 from fetcher.api.models.schema_validation import ValidateSchemaRequest
 from fetcher.api.payloads import Part, decode
-from fetcher.commands.schema_question import checked_question
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.job_order import checked
 from fetcher.domain.json_text import dumps
 from fetcher.domain.json_values import JsonValue
+from fetcher.domain.schema_question import checked_question
 from fetcher_engine import Limits
 from tests.scale import scale_factor
 from tests.unit.api.harness import a_body, a_request

@@ -104,6 +104,15 @@ def test_every_violation_is_reported_at_once() -> None:
     ]
 
 
+@pytest.mark.parametrize("port", ["²", "٤٠٠٦", "65536", "-1", "4_006", "99999999999999999999"])
+def test_what_only_looks_like_a_port_is_refused_by_name(port: str) -> None:
+    assert refusals({"SERVER_ADDRESS": f":{port}"}) == [
+        "SERVER_ADDRESS: must be host:port or :port"
+    ]
+    environment = {**WORKER, "MONGO_PORT": port}
+    assert refusals(environment, Role.WORKER) == ["MONGO_PORT: must be a port number"]
+
+
 def test_a_short_key_says_how_short_and_never_itself() -> None:
     short = base64.b64encode(b"sixteen bytes !!").decode()
     assert refusals({"APP_ENC_KEY": short}) == [
