@@ -40,13 +40,13 @@ from fetcher.commands.delete_connection import DeleteConnection
 from fetcher.commands.patch_connection import PatchConnection
 from fetcher.domain.connections import ConnectionQuery
 from fetcher.domain.errors import FetcherError, PortError
+from fetcher.domain.ids import DEFAULT_TENANT
 from fetcher.domain.member_paths import member
 from fetcher.queries.find_connection import FindConnection
 from fetcher.queries.list_connections import ListConnections
 from fetcher_engine import TenantContext
 
 ROOT = "/v1/management/connections"
-SINGLE_TENANT_ID = "default"
 
 log = structlog.get_logger(__name__)
 
@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 def request_tenant() -> TenantContext:
     """On whose behalf the request runs: one tenant only, as long as there are no others."""
-    return TenantContext.new(SINGLE_TENANT_ID).with_request_id(request_id_of(request.scope))
+    return TenantContext.new(DEFAULT_TENANT).with_request_id(request_id_of(request.scope))
 
 
 class ConnectionRoutes:

@@ -10,7 +10,7 @@ from fetcher.adapters.redis.address import RedisAddress
 from fetcher.adapters.redis.limiter import RedisTestLimiter
 from fetcher.adapters.redis.schema_cache import RedisSchemaCache
 from fetcher.adapters.redis.server import RedisServer, open_redis
-from fetcher.api.connection_routes import SINGLE_TENANT_ID
+from fetcher.domain.ids import DEFAULT_TENANT
 from fetcher.ports import Probe, TestLimiter
 from fetcher.settings import Role, Settings, redis_ca_pem, redis_place
 from fetcher_engine import SchemaCache, TenantContext
@@ -59,7 +59,7 @@ def redis_schemas(settings: Settings, server: RedisServer) -> SchemaCache | None
     seconds = settings.schema_cache_ttl_seconds
     if not seconds:
         return None
-    single_tenant = None if settings.multi_tenant_enabled else SINGLE_TENANT_ID
+    single_tenant = None if settings.multi_tenant_enabled else DEFAULT_TENANT
     return RedisSchemaCache(server, ttl_seconds=seconds, single_tenant=single_tenant)
 
 

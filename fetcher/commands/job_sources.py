@@ -16,13 +16,13 @@ from fetcher.commands.source_breakers import SourceBreakers, SourceWait
 from fetcher.domain.backoff import full_jitter
 from fetcher.domain.connections import Connection
 from fetcher.domain.errors import PortError, PortUnavailable
+from fetcher.domain.ids import DEFAULT_TENANT
 from fetcher.domain.internal_sources import InternalSourceMissing
 from fetcher.domain.jobs import FailureFacts, Job, Parking
 from fetcher.domain.times import cut_to_milliseconds
 from fetcher_engine import TenantContext
 
-TENANT = TenantContext.new("default")
-"""What the Engine gets where there is one tenant only (spec engine 17.5)."""
+TENANT = TenantContext.new(DEFAULT_TENANT)
 
 STORE_SECONDS = 120.0
 """How long the connections' records may be away while leases are still renewed."""

@@ -8,6 +8,9 @@ from uuid import UUID
 JobId = NewType("JobId", UUID)
 ConnectionId = NewType("ConnectionId", UUID)
 
+DEFAULT_TENANT = "default"
+"""On whose behalf everything runs where there is one tenant only (spec engine 17.5)."""
+
 SINGLE_TENANT = "single-tenant"
 """What stands for the tenant on events where there is none (spec worker-and-events 8.2)."""
 

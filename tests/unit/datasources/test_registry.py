@@ -18,7 +18,6 @@ from pathlib import Path
 
 import pytest
 
-from fetcher.api.connection_routes import SINGLE_TENANT_ID
 from fetcher.api.path_ids import connection_id
 from fetcher.commands.job_sources import TENANT as TENANT_OF_JOBS
 from fetcher.datasources.records import ResolvedConnectionStore, descriptor_of, record_of
@@ -27,6 +26,7 @@ from fetcher.datasources.source_settings import RequestScope
 from fetcher.datasources.sqlite.session import Session
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.errors import FetcherError
+from fetcher.domain.ids import DEFAULT_TENANT
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import (
     ConnectionDescriptor,
@@ -207,8 +207,7 @@ def test_a_malformed_id_never_reaches_a_store(text: str) -> None:
 
 
 def test_without_tenants_every_operation_is_the_default_ones() -> None:
-    assert TENANT_OF_JOBS.tenant_id == "default"
-    assert SINGLE_TENANT_ID == "default"
+    assert TENANT_OF_JOBS.tenant_id == DEFAULT_TENANT == "default"
 
 
 async def test_the_tenant_is_that_of_each_call() -> None:
