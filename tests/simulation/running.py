@@ -14,6 +14,8 @@ from tests.simulation.programs import Program
 from tests.simulation.world import World
 
 LEASE_SECONDS = 60.0
+REQUEST_SECONDS = 25.0
+"""A request that was under way at the last event has been answered by then."""
 CLAIM_SECONDS = LEASE_SECONDS + 30.0
 """Within this time of a death, somebody else works on the job (design section 4, step 8)."""
 
@@ -89,8 +91,7 @@ async def _settle(world: World, limits: Limits) -> list[str]:
     patience = world.turned_back_seconds
     began_at = trio.current_time()
     unclaimed_since: dict[object, float] = {}
-    while not world.is_settled():
-        now = trio.current_time()
+    while (now := trio.current_time()) < began_at + REQUEST_SECONDS or not world.is_settled():
         if now - began_at > limits.settled_seconds + patience:
             return ["work is left when all should be done"]
         for entry in world.entries:
