@@ -18,8 +18,9 @@ for candidate in "python$newest" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$newest".
   if [ "$(version "$candidate")" = "$newest" ]; then
     export VENV=.venv-$newest PYTHON=$candidate
     scripts/setup.sh dev
-    (cd engine && "../$VENV/bin/python" -m pytest -q --ignore=tests/test_memory_bound.py)
-    "$VENV/bin/python" -m pytest -q tests/unit tests/e2e --ignore=tests/e2e/test_operators.py
+    spread=(-n "${TEST_PROCESSES:-2}" --dist loadfile)
+    (cd engine && "../$VENV/bin/python" -m pytest -q "${spread[@]}" --ignore=tests/test_memory_bound.py)
+    "$VENV/bin/python" -m pytest -q "${spread[@]}" tests/unit tests/e2e --ignore=tests/e2e/test_operators.py
     exit 0
   fi
 done

@@ -1,6 +1,11 @@
 """What every test has: hypothesis profiles, the test servers, and the check for leftovers."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import hypothesis
+import pytest
+import structlog
 
 from tests.scale import scaled
 
@@ -20,3 +25,16 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("fetcher")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _loggers_ask_each_time_how_to_log() -> Iterator[None]:
+    """One that remembered how a former test set logs up would escape the next test's capture."""
+    with pytest.MonkeyPatch.context() as patch:
+        configure = structlog.configure
+
+        def uncached(**settings: Any) -> None:
+            configure(**settings | {"cache_logger_on_first_use": False})
+
+        patch.setattr(structlog, "configure", uncached)
+        yield

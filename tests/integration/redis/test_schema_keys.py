@@ -48,11 +48,11 @@ async def test_an_entry_is_its_end_and_json(redis: OwnRedis, server: RedisServer
     ends, _, text = value.partition(b" ")
     assert 44 < int(ends) / 1000 - time.time() <= 45
     assert json.loads(text) == {
-        "version": 1,
+        "version": 2,
         "configName": "sales_db",
         "capturedAt": None,
         "ignoresCase": False,
-        "tables": [{"name": "orders", "fields": ["id"], "columns": []}],
+        "tables": [{"name": "orders", "fields": ["id"], "columns": [], "estimatedRows": None}],
         "ambiguous": [],
     }
 
@@ -94,7 +94,7 @@ async def test_a_schema_that_is_too_large_is_not_kept(
 
 
 VALID = json.dumps({
-    "version": 1,
+    "version": 2,
     "configName": "sales_db",
     "capturedAt": None,
     "ignoresCase": False,
@@ -117,8 +117,8 @@ OTHERS = [
     f"nan {VALID}",
     f"{'9' * 40} {VALID}",
     FAR + " " + VALID.replace("sales_db", "other_db"),
-    FAR + " " + VALID.replace("1,", "2,"),
-    FAR + " " + VALID.replace("1,", "true,"),
+    FAR + " " + VALID.replace("2,", "1,"),
+    FAR + " " + VALID.replace("2,", "true,"),
     FAR + " " + VALID.replace("null", '"yesterday"'),
     FAR + " " + VALID.replace('"tables": []', '"tables": [{"name": 1}]'),
     FAR + " " + VALID.replace('"tables": []', '"tables": {"orders": {"columns": {}}}'),

@@ -52,6 +52,7 @@ async def test_a_parked_job_shows_what_it_waits_for() -> None:
         ("DELETE", PATH, None, 204),
         ("POST", f"{PATH}/test", None, 200),
     ],
+    ids=["new password", "new name", "deleted", "tested"],
 )
 async def test_what_repairs_a_connection_closes_its_breaker_and_makes_its_jobs_due(
     method: str, path: str, body: object, status: int

@@ -18,6 +18,8 @@ from fetcher_engine import SourceFailure, Stage
 from tests.unit.api.asgi_client import a_scope, answer_of
 from tests.unit.api.harness import CONNECTIONS, JOBS, Answered, a_body, an_api, an_api_with
 
+UNKNOWN_JOB = "0195a0b1-7c2d-7e3f-8a4b-5c6d7e8f9a0b"
+
 # --- request ids -----------------------------------------------------------------------------
 
 
@@ -62,9 +64,9 @@ async def test_unknown_path_is_told_in_the_framework_s_words() -> None:
     [
         ("PUT", CONNECTIONS, "GET, HEAD, POST"),
         ("OPTIONS", CONNECTIONS, "GET, HEAD, POST"),
-        ("DELETE", f"{JOBS}/{uuid.uuid4()}", "GET, HEAD"),
+        ("DELETE", f"{JOBS}/{UNKNOWN_JOB}", "GET, HEAD"),
         ("PUT", JOBS, "GET, HEAD, POST"),
-        ("GET", f"{JOBS}/{uuid.uuid4()}/cancel", "POST"),
+        ("GET", f"{JOBS}/{UNKNOWN_JOB}/cancel", "POST"),
         ("POST", "/health", "GET, HEAD"),
     ],
 )
