@@ -5,7 +5,7 @@ What opens their databases is in :mod:`fetcher.api.source_routes`.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import structlog
 from quart import Response, request
@@ -47,6 +47,7 @@ from fetcher.queries.list_connections import ListConnections
 from fetcher_engine import TenantContext
 
 ROOT = "/v1/management/connections"
+_EMPTY: Final = "empty request body: it has no member that a connection could take"
 
 log = structlog.get_logger(__name__)
 
@@ -163,7 +164,7 @@ def _judged(then: Callable[[R], T]) -> Callable[[R], T]:
 
     def judge(payload: R) -> T:
         if payload.is_empty:
-            raise FetcherError("FET-0001", "Invalid payload", "empty request body")
+            raise FetcherError("FET-0001", "Invalid payload", _EMPTY)
         unknown = {member("ssl", name): "is not known" for name in payload.unknown_ssl_members}
         refuse_invalid(unknown)
         return then(payload)

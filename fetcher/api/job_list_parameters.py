@@ -134,7 +134,7 @@ def parse_cursor(text: str) -> JobCursor:
 def _status(word: str) -> JobStatus:
     name = word.strip().lower()
     if name not in frozenset(JobStatus):
-        raise invalid_parameter("status")
+        raise invalid_parameter("status", f"must be of {', '.join(JobStatus)}")
     return JobStatus(name)
 
 

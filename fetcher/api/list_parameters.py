@@ -79,7 +79,7 @@ def positive_integer(name: str, text: str | None, *, default: int) -> int:
     if text is None:
         return default
     if not _INTEGER.fullmatch(text) or int(text) < 1:
-        raise invalid_parameter(name)
+        raise invalid_parameter(name, "must be a whole number of at least 1")
     return int(text)
 
 
@@ -198,5 +198,7 @@ def _metadata(last: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def invalid_parameter(name: str) -> FetcherError:
-    return FetcherError("FET-0405", "Invalid Query Parameter", f"invalid query parameter {name}")
+def invalid_parameter(name: str, needs: str = "") -> FetcherError:
+    """``needs``: what it must be, where that can be said in a few words."""
+    message = f"invalid query parameter {name}" + (f": {needs}" if needs else "")
+    return FetcherError("FET-0405", "Invalid Query Parameter", message)

@@ -3,7 +3,7 @@
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 import brotli
 import trio
@@ -26,6 +26,10 @@ INLINE_BYTES = 64 * 1024
 GIVEN_TWICE = "given_twice"
 """The type of a pydantic error whose message is the member's name."""
 _UNDECODABLE = "the body cannot be decoded as its Content-Encoding says"
+
+_NO_OBJECT: Final = frozenset({"dict_type", "model_type", "model_attributes_type"})
+_OBJECT: Final = "Input should be a valid object"
+"""What is a dictionary to pydantic is an object to who wrote the JSON."""
 
 _DEEP: frozenset[type[object]] = frozenset({dict, list, ObjectWithRepeats})
 
@@ -195,7 +199,8 @@ def _wrong_shape(problems: Sequence[ErrorDetails]) -> FetcherError:
             return _given_twice(member(_path(problem["loc"]), problem["msg"]))
     wrong = [problem for problem in problems if problem["type"] != "extra_forbidden"]
     if wrong:
-        return _invalid(f"{_path(wrong[0]['loc'])}: {wrong[0]['msg']}")
+        message = _OBJECT if wrong[0]["type"] in _NO_OBJECT else wrong[0]["msg"]
+        return _invalid(f"{_path(wrong[0]['loc'])}: {message}")
     return FetcherError(
         "FET-0401", "Invalid Data Request", f"{_path(problems[0]['loc'])} is not known"
     )

@@ -73,7 +73,7 @@ def _rows(text: str | None) -> int:
     if text is None:
         return DEFAULT_ROWS
     if not (text.isascii() and text.isdecimal() and len(text) <= 4 and 1 <= int(text) <= MAX_ROWS):
-        raise invalid_parameter("rows")
+        raise invalid_parameter("rows", f"must be a whole number from 1 to {MAX_ROWS}")
     return int(text)
 
 

@@ -12,7 +12,7 @@ _OTHERWISE: Final = "check its address, its network and the credentials"
 _BY_REASON: Mapping[str, str] = MappingProxyType(
     {
         "auth": "the server refused the user or the password",
-        "database_missing": "the server has no database of that name: check databaseName",
+        "database_missing": "no database of that name is there: check databaseName",
         "dns": "the host's name does not resolve: check host",
         "driver_missing": "the driver for its type is not installed beside Fetcher",
         "forbidden": "the user may not use that database: check databaseName and the user's rights",

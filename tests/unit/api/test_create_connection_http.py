@@ -82,7 +82,10 @@ async def test_body_without_any_field_is_an_empty_body(body: bytes) -> None:
     headers = PRODUCT | {"Content-Type": "application/json"}
     answered = await an_api().call("POST", CONNECTIONS, headers=headers, data=body)
     assert answered.problem == (400, "FET-0001", "Invalid payload")
-    assert answered.json["message"] == "empty request body"
+    assert (
+        answered.json["message"]
+        == "empty request body: it has no member that a connection could take"
+    )
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,27 @@ async def test_counts_at_their_limits_pass_on() -> None:
 
 
 @pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        ({"dataRequest": "all"}, "dataRequest"),
+        (
+            {"dataRequest": {"mappedFields": {"sales_db": ["orders"]}}},
+            "dataRequest.mappedFields.sales_db",
+        ),
+        ({"dataRequest": {"options": {"limits": 5}}}, "dataRequest.options.limits"),
+    ],
+)
+async def test_what_should_be_an_object_is_told_in_words_of_json(
+    body: JsonValue, path: str
+) -> None:
+    answered = await (await an_api_with()).ask(body)
+    assert answered.problem == (400, "FET-0001", "Invalid payload")
+    assert answered.json["message"] == (
+        f"unable to parse request body: {path}: Input should be a valid object"
+    )
+
+
+@pytest.mark.parametrize(
     ("member", "path"),
     [
         ({"mappedField": {}}, "dataRequest.mappedField"),

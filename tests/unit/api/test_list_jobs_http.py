@@ -191,6 +191,19 @@ async def test_what_is_no_query_names_its_parameter(query: str, code: str, name:
     assert name in answered.json["message"]
 
 
+@pytest.mark.parametrize(
+    ("query", "needs"),
+    [
+        ("limit=0", "must be a whole number of at least 1"),
+        ("status=done", "must be of pending, processing, completed, failed, cancelled"),
+    ],
+)
+async def test_what_a_parameter_must_be_is_told(query: str, needs: str) -> None:
+    answered = await an_api().get(f"{JOBS}?{query}")
+    name = query.partition("=")[0]
+    assert answered.json["message"] == f"invalid query parameter {name}: {needs}"
+
+
 async def test_limit_is_the_host_s() -> None:
     api = an_api(settings=HttpSettings(max_page_limit=3))
     await some_jobs(api)

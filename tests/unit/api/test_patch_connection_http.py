@@ -90,7 +90,10 @@ async def test_body_that_changes_nothing_is_refused(body: object) -> None:
         data=json.dumps(body).encode(),
     )
     assert answered.problem == (400, "FET-0001", "Invalid payload")
-    assert answered.json["message"] == "empty request body"
+    assert (
+        answered.json["message"]
+        == "empty request body: it has no member that a connection could take"
+    )
     assert (await kept(api)).updated_at == START
 
 

@@ -59,7 +59,9 @@ async def test_count_of_rows_is_judged(rows: str) -> None:
     job = await completed(api)
     answered = await api.get(f"{result_path(job)}/preview?rows={rows}")
     assert (answered.status, answered.json["code"]) == (400, "FET-0405")
-    assert "rows" in answered.json["message"]
+    assert answered.json["message"] == (
+        "invalid query parameter rows: must be a whole number from 1 to 1000"
+    )
 
 
 async def test_nothing_of_a_changed_object_is_shown() -> None:
