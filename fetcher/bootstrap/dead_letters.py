@@ -10,8 +10,8 @@ from fetcher.adapters.environment.internal_sources import environment_sources
 from fetcher.adapters.local.data_folder import DataFolder, own_data_folder
 from fetcher.adapters.local.dead_letter_file import LocalDeadLetterQueue
 from fetcher.bootstrap.adapters import broker_address
+from fetcher.bootstrap.clock import utc_now
 from fetcher.bootstrap.keys import existing_key_ring
-from fetcher.bootstrap.roster import utc_now
 from fetcher.bootstrap.stores import open_record_store
 from fetcher.commands.dead_letters import Choice, DeadLetters, Examined, Redriven
 from fetcher.commands.held_back_jobs import HeldBackJobs

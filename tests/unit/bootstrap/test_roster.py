@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 import structlog
+from prometheus_client import CollectorRegistry
 
 from fetcher.actors.lifecycle import Lifecycle
+from fetcher.actors.metrics import ActorMetrics
 from fetcher.actors.supervisor import Restart
 from fetcher.api.services import SystemServices
 from fetcher.bootstrap import roster
 from fetcher.bootstrap.adapters import open_adapters
+from fetcher.bootstrap.publishing import Publishing
 from fetcher.bootstrap.roster import Roster
 from fetcher.bridge import open_asyncio
 from fetcher.domain.ids import new_job_id
@@ -63,15 +66,16 @@ async def test_events_that_are_not_published_are_all_counted_and_told_once_a_min
 ) -> None:
     settings = Settings(fetcher_data_dir=tmp_path)
     async with open_adapters(settings, Role.ALL) as adapters:
-        built = Roster(settings, Role.ALL, adapters, Lifecycle())
+        metrics = ActorMetrics(CollectorRegistry())
+        publishing = Publishing(settings, adapters, metrics)
         with structlog.testing.capture_logs() as records:
             for result in ("unavailable", "unavailable", "ok", "unroutable", "unavailable"):
-                built._event_published(new_job_id(), result)
+                publishing._event_published(new_job_id(), result)
     assert [(r["event"], r["code"]) for r in records] == [
         ("events_not_published", "unavailable"),
         ("events_not_published", "unroutable"),
     ]
-    counted = built.metrics.publishes.labels(kind="event", result="unavailable")
+    counted = metrics.publishes.labels(kind="event", result="unavailable")
     assert counted._value.get() == 3
 
 
