@@ -1,6 +1,6 @@
 """``make bench``: every figure as a JSON line, beside its peer from the same run."""
 
-from benchmarks import encoder, mongodb, mysql, postgresql, slowed
+from benchmarks import encoder, http_api, mongodb, mysql, postgresql, slowed
 
 if __name__ == "__main__":
     encoder.main()
@@ -8,3 +8,4 @@ if __name__ == "__main__":
     postgresql.main()
     mysql.main()
     slowed.main()
+    http_api.main()

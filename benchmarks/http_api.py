@@ -34,6 +34,12 @@ JOBS: Final = 1000
 READS: Final = 3000
 READERS: Final = 16
 LOAD_SECONDS: Final = 120
+_SETTINGS: Final = {
+    "ENV_NAME": "production",
+    "JOB_PREFLIGHT_TEST": "false",
+    "JOBS_MAX_PENDING": "100000",
+}
+"""As it is deployed: records of logs are JSON."""
 
 
 def main() -> None:
@@ -52,7 +58,7 @@ def main() -> None:
 
 @contextmanager
 def _embedded(folder: Path) -> Iterator[Api]:
-    with embedded(folder, JOB_PREFLIGHT_TEST="false", JOBS_MAX_PENDING="100000") as (_, api):
+    with embedded(folder, **_SETTINGS) as (_, api):
         yield api
 
 
@@ -74,8 +80,7 @@ def _on_real_back_ends(folder: Path) -> Iterator[Api]:
         "STREAMING_ENABLED": "true",
         "STREAMING_CLOUDEVENTS_SOURCE": "//acme.fetcher/bench",
         "SERVER_ADDRESS": f"127.0.0.1:{port}",
-        "JOB_PREFLIGHT_TEST": "false",
-        "JOBS_MAX_PENDING": "100000",
+        **_SETTINGS,
     }
 
     async def declare(channel: Channel) -> None:
