@@ -25,7 +25,7 @@ from typing import Any, Final
 import pymongo
 from aiormq import Channel
 
-from tests.e2e.broker import address_of, on_channel
+from tests.e2e.broker import address_of, declare, on_channel
 from tests.e2e.cluster import KEY, PRODUCT, START_SECONDS, Api, embedded
 from tests.servers.processes import fetcher_process, free_port
 
@@ -52,8 +52,9 @@ def main() -> None:
             opened(Path(folder)) as api,
             _silent_source(api),
         ):
-            _report_creating(name, [_create_jobs(api) for _ in range(arguments.rounds)])
+            # first, while nothing waits that the process would look after at the same time
             _report_reading(name, api, arguments.rounds)
+            _report_creating(name, [_create_jobs(api) for _ in range(arguments.rounds)])
 
 
 @contextmanager
@@ -66,6 +67,7 @@ def _embedded(folder: Path) -> Iterator[Api]:
 def _on_real_back_ends(folder: Path) -> Iterator[Api]:
     amqp_url, mongo_uri = os.environ["FETCHER_TEST_AMQP_URL"], os.environ["FETCHER_TEST_MONGO_URI"]
     name = f"fetcher_bench_{secrets.token_hex(6)}"
+    events = f"{name}.events"
     broker, port = address_of(amqp_url), free_port()
     environment = {
         "APP_ENC_KEY": KEY,
@@ -76,6 +78,7 @@ def _on_real_back_ends(folder: Path) -> Iterator[Api]:
         "RABBITMQ_DEFAULT_USER": broker.user,
         "RABBITMQ_DEFAULT_PASS": broker.password,
         "RABBITMQ_FETCHER_WORK_QUEUE": name,
+        "RABBITMQ_JOB_EVENTS_EXCHANGE": events,
         "ALLOW_INSECURE_TLS": "true",
         "STREAMING_ENABLED": "true",
         "STREAMING_CLOUDEVENTS_SOURCE": "//acme.fetcher/bench",
@@ -83,13 +86,12 @@ def _on_real_back_ends(folder: Path) -> Iterator[Api]:
         **_SETTINGS,
     }
 
-    async def declare(channel: Channel) -> None:
-        await channel.queue_declare(name, durable=True)
-
     async def delete(channel: Channel) -> None:
         await channel.queue_delete(name)
+        await channel.queue_delete(events)
+        await channel.exchange_delete(events)
 
-    on_channel(amqp_url, declare)
+    declare(amqp_url, work_queue=name, exchange=events, event_queue=events)
     try:
         with fetcher_process(["--role=manager"], environment=environment, folder=folder) as process:
             url = f"http://127.0.0.1:{port}/health"
