@@ -4,13 +4,13 @@ Spec worker-and-events 5.3: ``hmac = HMAC-SHA256(external key, plaintext)`` and
 ``body = base64(nonce[12] || AES-256-GCM(storage key, plaintext) || tag[16])`` without line breaks.
 """
 
-import binascii
 import hashlib
 import hmac
 import os
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+import pybase64
 from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import AES
 from cryptography.hazmat.primitives.ciphers.modes import GCM
@@ -92,7 +92,7 @@ class ResultSealer:
         self._encryptor = Cipher(AES(storage_key), GCM(nonce)).encryptor()
         self._mac = hmac.new(hmac_key, digestmod=hashlib.sha256)
         # 12 is a multiple of 3: the nonce is text of its own
-        self._head = binascii.b2a_base64(nonce, newline=False)
+        self._head = pybase64.b64encode(nonce)
         self._sealed = memoryview(bytearray(_CARRY_BYTES + _PIECE_BYTES + _SLACK_BYTES))
         self._text = memoryview(bytearray(_text_room(_PIECE_BYTES)))
         self._pending = 0
@@ -118,7 +118,7 @@ class ResultSealer:
         self._mac.update(chunk)
         if size <= _SLICE_BYTES:
             usable = self._encrypt(chunk)
-            text = binascii.b2a_base64(self._sealed[:usable], newline=False)
+            text = pybase64.b64encode(self._sealed[:usable])
             self._drop(usable)
             return self._take_head() + text
         out = self._text if size <= _PIECE_BYTES else memoryview(bytearray(_text_room(size)))
@@ -136,7 +136,7 @@ class ResultSealer:
         """The rest of the text, with the tag. The sealer cannot be used again."""
         pending = bytes(self._sealed[: self._pending])
         rest = pending + self._encryptor.finalize() + self._encryptor.tag
-        return self._take_head() + binascii.b2a_base64(rest, newline=False)
+        return self._take_head() + pybase64.b64encode(rest)
 
     def _encrypt(self, plain: Buffer) -> int:
         """Encrypt behind what is pending; how many pending bytes then fill groups of three."""
@@ -147,7 +147,7 @@ class ResultSealer:
     def _write_text(self, usable: int, out: memoryview, place: int) -> int:
         for start in range(0, usable, _SLICE_BYTES):
             end = min(start + _SLICE_BYTES, usable)
-            text = binascii.b2a_base64(self._sealed[start:end], newline=False)
+            text = pybase64.b64encode(self._sealed[start:end])
             out[place : place + len(text)] = text
             place += len(text)
         return place
