@@ -38,3 +38,10 @@ def _loggers_ask_each_time_how_to_log() -> Iterator[None]:
 
         patch.setattr(structlog, "configure", uncached)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _logs_are_set_up_as_before() -> Iterator[None]:
+    """Commands and services that a test runs in this process set logs up for themselves."""
+    yield
+    structlog.reset_defaults()

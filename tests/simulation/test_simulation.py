@@ -3,7 +3,6 @@
 How to replay a failing program is told in docs/reliability.md.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -67,10 +66,8 @@ profile = hypothesis.settings(database=None, max_examples=PROGRAMS_A_TEST, phase
 
 
 @pytest.fixture(autouse=True)
-def no_logs() -> Iterator[None]:
+def no_logs() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
-    yield
-    structlog.reset_defaults()
 
 
 def check(program: Program, limits: Limits) -> None:

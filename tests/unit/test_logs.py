@@ -4,7 +4,6 @@ import errno
 import io
 import json
 import sys
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -12,12 +11,6 @@ import pytest
 import structlog
 
 from fetcher.logs import configure_logs
-
-
-@pytest.fixture(autouse=True)
-def _restored() -> Iterator[None]:
-    yield
-    structlog.reset_defaults()
 
 
 def told(capsys: pytest.CaptureFixture[str], **facts: object) -> dict[str, object]:
