@@ -25,7 +25,11 @@ INLINE_BYTES = 64 * 1024
 
 GIVEN_TWICE = "given_twice"
 """The type of a pydantic error whose message is the member's name."""
+UNDECLARED = "undeclared"
+"""The type of a pydantic error whose message goes on where the object's own path ends."""
 _UNDECODABLE = "the body cannot be decoded as its Content-Encoding says"
+
+_HERE: Final = "here"
 
 _NO_OBJECT: Final = frozenset({"dict_type", "model_type", "model_attributes_type"})
 _OBJECT: Final = "Input should be a valid object"
@@ -73,14 +77,20 @@ class StrictPart(Part):
     """An object below ``dataRequest``: a member that is not declared, or is given in two cases of
     letters, is an error (design 7)."""
 
+    # what is undeclared is refused below, in words; this says so in the API document
     model_config = ConfigDict(extra="forbid")
 
     @classmethod
     def by_declared_name(cls, value: Mapping[str, object]) -> dict[str, object]:
         folded = super().by_declared_name(value)
+        declared = {str(info.validation_alias or name) for name, info in cls.model_fields.items()}
+        for name, below in folded.items():
+            if name not in declared and below is not None:
+                beyond = member(_HERE, name).removeprefix(_HERE)
+                told = {"beyond": beyond, "known": ", ".join(sorted(declared))}
+                raise PydanticCustomError(UNDECLARED, "{beyond} is not known, only {known}", told)
         if len(folded) == len(value):
             return folded
-        declared = {str(info.validation_alias or name) for name, info in cls.model_fields.items()}
         spelt = Counter(str(key).lower() for key in value)
         twice = next(name for name in sorted(declared) if spelt[name.lower()] > 1)
         raise PydanticCustomError(GIVEN_TWICE, "{name}", {"name": twice})
@@ -197,13 +207,13 @@ def _wrong_shape(problems: Sequence[ErrorDetails]) -> FetcherError:
     for problem in problems:
         if problem["type"] == GIVEN_TWICE:
             return _given_twice(member(_path(problem["loc"]), problem["msg"]))
-    wrong = [problem for problem in problems if problem["type"] != "extra_forbidden"]
+    wrong = [problem for problem in problems if problem["type"] != UNDECLARED]
     if wrong:
         message = _OBJECT if wrong[0]["type"] in _NO_OBJECT else wrong[0]["msg"]
         return _invalid(f"{_path(wrong[0]['loc'])}: {message}")
-    return FetcherError(
-        "FET-0401", "Invalid Data Request", f"{_path(problems[0]['loc'])} is not known"
-    )
+    undeclared = problems[0]
+    message = _path(undeclared["loc"]) + undeclared["msg"]
+    return FetcherError("FET-0401", "Invalid Data Request", message)
 
 
 def _given_twice(path: str) -> FetcherError:

@@ -37,7 +37,10 @@ class ExpectedResult:
 class ResultUnknown(FetcherError):
     def __init__(self, key: str) -> None:
         super().__init__(
-            "FET-1001", "Entity Not Found", f"no job or event names a result under {key}"
+            "FET-1001",
+            "Entity Not Found",
+            f"no job or event names a result under {key}: a completed job shows its key as"
+            " resultPath, like external-data/<job id>.json",
         )
 
 

@@ -204,7 +204,22 @@ async def test_unknown_member_below_the_data_request_is_named(
 ) -> None:
     answered = await (await an_api_with()).ask(a_request(**member))
     assert answered.problem == (400, "FET-0401", "Invalid Data Request")
-    assert answered.json["message"] == f"{path} is not known"
+    message = answered.json["message"]
+    assert message.startswith(f"{path} is not known, only ")
+    assert path.rpartition(".")[2] not in message.rpartition(" only ")[2].split(", ")
+
+
+async def test_who_misspells_an_operator_is_told_which_there_are() -> None:
+    filters: JsonValue = {"sales_db": {"orders": {"a b": {"{greater}": [1]}}}}
+    answered = await (await an_api_with()).ask(a_request(filters=filters))
+    assert answered.json["message"] == (
+        'dataRequest.filters.sales_db.orders["a b"]["{greater}"] is not known, only'
+        " between, eq, gt, gte, in, is_null, like, lt, lte, ne, nin, not_null"
+    )
+
+
+async def test_an_undeclared_member_that_is_null_is_absent_like_any_other() -> None:
+    assert (await (await an_api_with()).ask(a_request(optoins=None))).status == 202
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,10 @@ def test_an_unknown_key_is_one_line_and_exit_code_1(
     key = "external-data/none.json"
     assert open_stored_result(settings, key, expected=None, output=None) == 1
     told = capsys.readouterr().err
-    assert told == f"open-result: no job or event names a result under {key}\n"
+    assert told == (
+        f"open-result: no job or event names a result under {key}: a completed job shows its key"
+        " as resultPath, like external-data/<job id>.json\n"
+    )
 
 
 async def test_the_last_whole_event_that_names_the_key_counts(tmp_path: Path) -> None:
