@@ -1,20 +1,10 @@
-"""What use cases and actors need from outside.
+"""Records: connections and jobs, and what of a job is claimed, dispatched and told."""
 
-Rules for every port: a method raises :class:`~fetcher.domain.errors.PortUnavailable` when the
-outside is down, refused or slower than the adapter's own deadline, and the named error where one is
-given; it honours cancellation and leaves nothing behind when cancelled. One contract suite a port
-(``tests/contract``) runs over every implementation. An implementation is bound to one tenant's
-resources; no method takes a tenant.
-"""
-
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
-from fetcher.domain.access import Permission, Verdict
 from fetcher.domain.breakers import Breaker, BreakerChange, BreakerRule
 from fetcher.domain.connections import (
     Connection,
@@ -22,7 +12,6 @@ from fetcher.domain.connections import (
     ConnectionQuery,
     UpdateAnswer,
 )
-from fetcher.domain.dead_letters import DeadLetter
 from fetcher.domain.ids import ConnectionId, JobId
 from fetcher.domain.jobs import (
     CancelAnswer,
@@ -34,30 +23,18 @@ from fetcher.domain.jobs import (
     EventBacklog,
     EventClaim,
     EventMark,
-    Filters,
     FinishAnswer,
     Job,
-    JobOptions,
     JobPage,
     JobQuery,
     Lease,
     LeaseState,
-    MappedFields,
     PendingCounts,
     Progress,
     RedriveAnswer,
     TerminalOutcome,
 )
-from fetcher.domain.message_envelope import HeaderValue
 from fetcher.domain.reference_events import ReferenceRecord
-from fetcher.domain.topology import Finding
-from fetcher_engine import Engine, TenantContext
-
-UtcNow: TypeAlias = Callable[[], datetime]
-"""The wall clock, injected: an aware time in UTC."""
-
-
-# --- records --------------------------------------------------------------------------------
 
 
 class ConnectionRecords(Protocol):
@@ -356,257 +333,3 @@ class RecordStore:
     cleanup: ObjectCleanup
     reference_events: ReferenceOutbox | None = None
     """None where the store is none that the reference could have written to."""
-
-
-# --- messages -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutgoingMessage:
-    """A persistent JSON message. The signature among its headers covers exactly this route."""
-
-    exchange: str
-    routing_key: str
-    body: bytes = field(repr=False)
-    headers: Mapping[str, HeaderValue] = field(repr=False)
-
-
-class MessagePublisher(Protocol):
-    async def publish(self, message: OutgoingMessage) -> None:
-        """Return once the broker has confirmed it (mandatory, persistent).
-
-        Raise Unroutable when it was returned, PortUnavailable when it was refused or unanswered
-        (it may then have been taken: whoever sends again relies on the receiver's claim).
-        """
-
-
-class WorkBacklog(Protocol):
-    async def ready_count(self) -> int:
-        """Messages of the work queue that no worker holds (a passive declare)."""
-        ...
-
-
-class RejectReason(StrEnum):
-    BAD_SIGNATURE = "bad_signature"
-    MALFORMED = "malformed"
-    UNKNOWN_JOB = "unknown_job"
-    UNREADABLE_JOB = "unreadable_job"
-
-
-class Delivery(Protocol):
-    """One message that the broker handed over; settled exactly once.
-
-    Each way raises DeliveryLost when the consumer is gone: the broker delivers the message anew.
-    """
-
-    @property
-    def body(self) -> bytes: ...
-    @property
-    def headers(self) -> Mapping[str, object]: ...
-    @property
-    def exchange(self) -> str: ...
-    @property
-    def routing_key(self) -> str: ...
-
-    async def ack(self) -> None: ...
-
-    async def reject(self, reason: RejectReason) -> None:
-        """To the dead letters, with the reason and its original route, then acknowledged.
-
-        Raise PortUnavailable while they do not take it: the delivery is still in hand then.
-        """
-
-    async def requeue(self) -> None: ...
-
-
-class Deliveries(Protocol):
-    """An open consumer of the work queue."""
-
-    def __aiter__(self) -> AsyncIterator[Delivery]:
-        """Deliveries as they come. Raises PortUnavailable when the connection is lost.
-
-        Deliveries in hand can then no longer be settled (their methods raise DeliveryLost); the
-        broker will deliver them again.
-        """
-        ...
-
-    async def stop(self) -> None:
-        """Cancel the consumer: the iterator ends, what is in hand can still be settled."""
-
-
-class WorkConsumer(Protocol):
-    def consume(self, *, prefetch: int) -> AbstractAsyncContextManager[Deliveries]:
-        """Consume the work queue for as long as the context is open.
-
-        Entering raises PortUnavailable when the queue cannot be reached. Leaving the context
-        cancels the consumer, then puts back what was not settled.
-        """
-        ...
-
-
-class DeadLetterWindow(Protocol):
-    """Letters in hand: nobody else gets them until the window is left."""
-
-    @property
-    def total(self) -> int:
-        """How many there were when the window was opened; it gives out no more than these."""
-        ...
-
-    async def next_page(self, *, limit: int) -> Sequence[DeadLetter]:
-        """The next ones, fewer than ``limit`` where they are large; empty after the last."""
-        ...
-
-    async def remove(self, letters: Sequence[DeadLetter]) -> None:
-        """For good. Until the window was left a crash may bring them back."""
-
-
-class DeadLetterQueue(Protocol):
-    def open(self) -> AbstractAsyncContextManager[DeadLetterWindow]:
-        """Leaving puts back, in whatever order, every letter that was not removed."""
-        ...
-
-
-class DeclareTopology(Protocol):
-    async def __call__(self) -> Sequence[Finding]:
-        """Declare what is missing on the broker and tell what is there. Nothing is changed."""
-        ...
-
-
-# --- objects --------------------------------------------------------------------------------
-
-
-class Upload(Protocol):
-    """One object being written. It is visible to nobody before ``complete``."""
-
-    async def write(self, chunk: bytes | bytearray | memoryview) -> None:
-        """Take the bytes (copied before this returns); flush a part when 8 MiB have gathered."""
-
-    async def complete(self) -> int:
-        """Make the object visible under its key; its size in bytes.
-
-        Where the store's answer is lost, the object's presence and size decide.
-        """
-        ...
-
-
-class ObjectStore(Protocol):
-    def upload(self, key: str) -> AbstractAsyncContextManager[Upload]:
-        """Leaving the context without ``complete`` aborts, shielded: nothing stays behind."""
-        ...
-
-    def read(self, key: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """The object's bytes in chunks. Entering raises ObjectNotFound."""
-        ...
-
-    async def size(self, key: str) -> int | None: ...
-
-    async def delete(self, key: str) -> None:
-        """Remove the object and its unfinished uploads; no error where there is none."""
-
-    async def temporary_address(self, key: str, *, seconds: int) -> str | None:
-        """A URL under which anyone may read the object for so long; None: this store has none.
-
-        The object's presence is not looked at.
-        """
-        ...
-
-
-# --- probes, limits, sources ----------------------------------------------------------------
-
-
-class ProbeStatus(StrEnum):
-    UP = "up"
-    DOWN = "down"
-    DEGRADED = "degraded"
-    SKIPPED = "skipped"
-    NOT_APPLICABLE = "n/a"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProbeResult:
-    """One entry of ``/readyz`` (spec configuration 6.1). Texts are already safe to show."""
-
-    status: ProbeStatus
-    latency_ms: int = 0
-    tls: bool | None = None
-    error: str | None = None
-    reason: str | None = None
-    breaker_state: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Probe:
-    """One dependency's check. ``check`` raises nothing but cancellation."""
-
-    name: str
-    timeout_seconds: float
-    check: Callable[[], Awaitable[ProbeResult]]
-
-
-class TestLimiter(Protocol):
-    """10 connection tests a minute a connection (spec rest-api 8.7)."""
-
-    async def take(self, key: str) -> float:
-        """Seconds to wait: 0 means taken."""
-        ...
-
-
-class ForgetSchemas(Protocol):
-    """Drops what is remembered of one source's schema. It raises nothing but cancellation: a
-    schema that could not be dropped ends by its time to live."""
-
-    async def __call__(self, tenant: TenantContext, config_name: str) -> None: ...
-
-
-class ConnectionRecovery(Protocol):
-    """Told that a connection is well, was changed or is gone: jobs that wait for it are due now.
-    It raises nothing but cancellation: they are looked at again when their wait is over."""
-
-    async def __call__(self, connection_id: ConnectionId, config_name: str) -> None: ...
-
-
-class PasswordCipher(Protocol):
-    """Stored passwords (spec worker-and-events 5.1)."""
-
-    @property
-    def key_version(self) -> str: ...
-
-    def encrypt(self, password: str) -> str: ...
-
-    def decrypt(self, stored: str, key_version: str) -> str: ...
-
-
-class SourceEngines(Protocol):
-    """The Engine over a request's connections: one per request, cheap, bound to these records."""
-
-    def engine_for(
-        self,
-        connections: Sequence[Connection],
-        options: JobOptions,
-        requested: MappedFields | None = None,
-        filters: Filters | None = None,
-    ) -> Engine:
-        """``requested`` decides which schemas discovery reads (spec engine 17.4); a source that
-        has its schema from a sample also looks for the fields of ``filters``."""
-        ...
-
-
-# --- access ---------------------------------------------------------------------------------
-
-
-class Authorizer(Protocol):
-    """Judges who may do what. It keeps no token and remembers no verdict.
-
-    ``relays``: whether a verdict may be a refusal in somebody else's words.
-    """
-
-    relays: bool
-
-    async def judge(
-        self, token: str | None, permission: Permission, *, trace: Mapping[str, str]
-    ) -> Verdict:
-        """``token`` as it was sent, None where none was; ``trace`` are W3C trace headers.
-
-        Raise PortUnavailable where no verdict could be had: the caller is not let in.
-        """
-        ...
