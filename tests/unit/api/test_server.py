@@ -1,7 +1,6 @@
 """The real server on a loopback socket: case 24 and 25, spec rest-api 2.2."""
 
 import json
-import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -10,10 +9,9 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from fetcher.api.server import BoundAddress, ServerLimits, parse_address, serve_http, tell_listening
+from fetcher.api.server import BoundAddress, ServerLimits, serve_http, tell_listening
 from fetcher.api.services import HttpSettings
 from fetcher.domain.connections import Connection
-from fetcher.domain.errors import StartRefused
 from fetcher.domain.ids import ConnectionId
 from tests.unit.api.harness import CONNECTIONS, JOBS, PRODUCT, a_body, an_api
 
@@ -400,40 +398,3 @@ async def test_server_says_nothing_on_its_own(capfd: pytest.CaptureFixture[str])
             await client.request("GET", "/nope")
             await client.answer()
     assert capfd.readouterr() == ("", "")
-
-
-# --- addresses -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "host", "port"),
-    [
-        (":4006", "", 4006),
-        ("127.0.0.1:80", "127.0.0.1", 80),
-        ("[::1]:80", "::1", 80),
-        ("host.test:0", "host.test", 0),
-    ],
-)
-def test_addresses_are_read(text: str, host: str, port: int) -> None:
-    assert parse_address(text) == BoundAddress(host, port)
-
-
-@pytest.mark.parametrize("text", ["", "4006", "host", "host:", "host:70000", "::1:80", "a b:80"])
-def test_what_is_no_address_refuses_the_start(text: str) -> None:
-    with pytest.raises(StartRefused, match="no listen address"):
-        parse_address(text)
-
-
-async def test_address_in_use_refuses_the_start_and_says_so() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(StartRefused) as refused:
-            await serve_http(an_api().app, address=address, stop=trio.Event())
-    assert refused.value.problems == (f"cannot listen on {address}: address already in use",)
-
-
-async def test_unknown_host_refuses_the_start() -> None:
-    with pytest.raises(StartRefused, match=r"cannot listen on 192\.0\.2\.1:0"):
-        await serve_http(an_api().app, address="192.0.2.1:0", stop=trio.Event())
