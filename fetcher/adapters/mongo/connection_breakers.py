@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import structlog
 from bson import Binary
 from pymongo.errors import DuplicateKeyError
 
 from fetcher.adapters.mongo.document_fields import Document, DocumentFields
 from fetcher.adapters.mongo.job_documents import token_value
+from fetcher.adapters.mongo.readable import readable
 from fetcher.adapters.mongo.server import MongoServer, Turn
 from fetcher.domain.breakers import (
     REMEMBERED_SECONDS,
@@ -19,10 +19,8 @@ from fetcher.domain.breakers import (
     BreakerRule,
     SourceDown,
 )
-from fetcher.domain.errors import PortUnavailable, RecordCorrupt
+from fetcher.domain.errors import PortUnavailable
 from fetcher.domain.ids import ConnectionId
-
-log = structlog.get_logger(__name__)
 
 _RECORD: Final = "breaker record"
 _TRIES: Final = 20
@@ -45,7 +43,7 @@ class MongoConnectionBreakers:
 
         async def find(turn: Turn) -> Mapping[ConnectionId, Breaker]:
             found = turn.breakers.find({"_id": {"$in": ids}, **_remembered(turn.now)})
-            breakers = [_readable(document) async for document in found]
+            breakers = [readable(document, _read_breaker) async for document in found]
             return {each.connection_id: each for each in breakers if each is not None}
 
         return await self._server.run(find)
@@ -57,7 +55,7 @@ class MongoConnectionBreakers:
             for _ in range(_TRIES):
                 stored = await turn.breakers.find_one(own)
                 now = turn.now
-                before = None if stored is None else _readable(stored)
+                before = None if stored is None else readable(stored, _read_breaker)
                 if before is not None and before.is_forgotten(now):
                     before = None
                 after = rule(before, now)
@@ -119,17 +117,9 @@ def _document(breaker: Breaker) -> Document:
     }
 
 
-def _readable(document: Mapping[str, Any]) -> Breaker | None:
-    """What cannot be read holds nobody back, and the next failure is written over it."""
-    try:
-        return _read_breaker(document)
-    except RecordCorrupt as corrupt:
-        log.error("record_corrupt", what=str(corrupt))
-        return None
-
-
 def _read_breaker(document: Mapping[str, Any]) -> Breaker:
-    """Raise RecordCorrupt, naming the field, for what is no breaker."""
+    """Raise RecordCorrupt, naming the field, for what is no breaker: such a one holds nobody back,
+    and the next failure is written over it."""
     fields = DocumentFields(_RECORD, document)
     return Breaker(
         connection_id=ConnectionId(fields.record_id()),

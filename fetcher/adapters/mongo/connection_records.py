@@ -14,6 +14,7 @@ from fetcher.adapters.mongo.connection_documents import (
 )
 from fetcher.adapters.mongo.document_fields import Document, id_filter
 from fetcher.adapters.mongo.product_filter import product_filter
+from fetcher.adapters.mongo.readable import readable
 from fetcher.adapters.mongo.server import MongoServer, Turn
 from fetcher.domain.connections import (
     Connection,
@@ -74,9 +75,9 @@ class MongoConnectionRecords:
         async def read_page(turn: Turn) -> ConnectionPage:
             found = turn.connections.find(wanted).sort(order)
             page = found.skip(query.skip).limit(query.limit)
-            items = tuple([read_connection(document) async for document in page])
+            items = [readable(document, read_connection) async for document in page]
             total = await turn.connections.count_documents(wanted)
-            return ConnectionPage(items=items, total=total)
+            return ConnectionPage(items=tuple(filter(None, items)), total=total)
 
         return await self._server.run(read_page)
 

@@ -8,6 +8,7 @@ from typing import Final
 from fetcher.adapters.sqlite import rows
 from fetcher.adapters.sqlite.database import Database, Session
 from fetcher.adapters.sqlite.metadata_filter import metadata_filter
+from fetcher.adapters.sqlite.readable import readable
 from fetcher.adapters.sqlite.times import to_ms
 from fetcher.domain.connections import (
     Connection,
@@ -91,7 +92,7 @@ class SqliteConnections:
         def find(session: Session) -> ConnectionPage:
             total = session.rows(_COUNT, **wanted)[0][0]
             page = session.rows(statement, **wanted, limit=query.limit, skip=query.skip)
-            return ConnectionPage(items=tuple(map(rows.connection_of, page)), total=total)
+            return ConnectionPage(items=tuple(readable(page, rows.connection_of)), total=total)
 
         return await self._database.read(find)
 

@@ -4,16 +4,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from sqlite3 import Row
 
-import structlog
-
 from fetcher.adapters.sqlite import rows
 from fetcher.adapters.sqlite.database import Session
+from fetcher.adapters.sqlite.readable import readable
 from fetcher.adapters.sqlite.times import from_ms
-from fetcher.domain.errors import RecordCorrupt
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import Job, TerminalOutcome
-
-log = structlog.get_logger(__name__)
 
 
 def find_job(session: Session, job_id: JobId) -> Job | None:
@@ -23,13 +19,7 @@ def find_job(session: Session, job_id: JobId) -> Job | None:
 
 def readable_jobs(found: Iterable[Row]) -> list[Job]:
     """For sweeps: a record that cannot be read is reported and must not stop the others."""
-    jobs = []
-    for row in found:
-        try:
-            jobs.append(rows.job_of(row))
-        except RecordCorrupt as corrupt:
-            log.error("record_corrupt", what=str(corrupt), record_id=row["id"].hex())
-    return jobs
+    return readable(found, rows.job_of)
 
 
 def save_state(session: Session, job: Job) -> None:

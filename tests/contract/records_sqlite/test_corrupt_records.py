@@ -5,6 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import structlog
 
 from fetcher.adapters.sqlite import SqliteRecordStore
 from fetcher.domain.connections import ConnectionQuery
@@ -62,6 +63,21 @@ async def test_unreadable_column_of_a_connection(
     with pytest.raises(RecordCorrupt) as corrupt:
         await store.connections.get(connection.id)
     assert str(corrupt.value) == f"the column {column} holds something else"
+
+
+async def test_unreadable_connection_is_left_out_of_lists_and_told(
+    store: SqliteRecordStore, path: Path
+) -> None:
+    corrupt, sound = a_connection(), a_connection()
+    for connection in (corrupt, sound):
+        await store.connections.insert(connection)
+    change(path, "UPDATE connection SET type = 'canary' WHERE id = ?", corrupt.id.bytes)
+    with structlog.testing.capture_logs() as records:
+        page = await store.connections.list_page(ConnectionQuery())
+    assert (page.items, page.total) == ((sound,), 2)
+    assert [(r["event"], r["what"], r["record_id"]) for r in records] == [
+        ("record_corrupt", "the column type holds something else", corrupt.id.hex)
+    ]
 
 
 async def test_unreadable_metadata_matches_no_filter(store: SqliteRecordStore, path: Path) -> None:

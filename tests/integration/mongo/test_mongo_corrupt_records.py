@@ -4,10 +4,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+import structlog
 from bson import Binary, Regex
 from pymongo.database import Database
 
 from fetcher.adapters.mongo import MongoRecords
+from fetcher.domain.connections import ConnectionQuery
 from fetcher.domain.errors import PortError, RecordCorrupt
 from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import (
@@ -103,6 +105,20 @@ async def test_a_corrupt_connection_names_the_field_and_no_value(
         await records.connections.get(CONNECTION_ID)
     assert str(caught.value) == named
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+async def test_a_corrupt_connection_is_left_out_of_lists_and_told(
+    records: MongoRecords, raw: Raw
+) -> None:
+    raw["connection"].insert_one(reference_connection())
+    other = {"_id": Binary(UUID(int=1).bytes, 0), "config_name": "other_db", "type": SECRET}
+    raw["connection"].insert_one(reference_connection(**other))
+    with structlog.testing.capture_logs() as told:
+        page = await records.connections.list_page(ConnectionQuery())
+    assert ([found.id for found in page.items], page.total) == ([CONNECTION_ID], 2)
+    assert [(r["event"], r["what"], r["record_id"]) for r in told] == [
+        ("record_corrupt", "connection record: type", UUID(int=1).hex)
+    ]
 
 
 async def test_a_corrupt_record_does_not_stop_a_sweep(records: MongoRecords, raw: Raw) -> None:
