@@ -5,8 +5,9 @@ SHELL := /bin/bash
 # another environment, made by another Python: `make demo PYTHON=python3.13 VENV=.venv313`
 VENV ?= .venv
 BIN := "$(abspath $(VENV))/bin"
-# tests run in so many processes, each module in one of them
+# tests run in so many processes, each module in one of them; one that dies ends the run
 TEST_PROCESSES ?= 2
+SPREAD := -n $(TEST_PROCESSES) --dist loadfile --max-worker-restart 0
 PY := $(BIN)/python
 
 .PHONY: help demo test test-unit test-engine run check format services services-down bench faults docs verify-sources lock clean
@@ -27,8 +28,8 @@ run: setup-runtime ## Run everything in one process, with no service and no sett
 	@$(PY) -m fetcher --role=all
 
 test: setup-dev services ## Bring up what tests need, then run every test
-	@cd engine && $(PY) -m pytest -q -n $(TEST_PROCESSES) --dist loadfile
-	@$(PY) -m pytest -q -n $(TEST_PROCESSES) --dist loadfile
+	@cd engine && $(PY) -m pytest -q $(SPREAD)
+	@$(PY) -m pytest -q $(SPREAD)
 	@TEST_PROCESSES=$(TEST_PROCESSES) scripts/test_other_python.sh "$(PY)"
 
 test-unit: setup-dev ## Run the tests that need no server

@@ -18,7 +18,7 @@ for candidate in "python$newest" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$newest".
   if [ "$(version "$candidate")" = "$newest" ]; then
     export VENV=.venv-$newest PYTHON=$candidate
     scripts/setup.sh dev
-    spread=(-n "${TEST_PROCESSES:-2}" --dist loadfile)
+    spread=(-n "${TEST_PROCESSES:-2}" --dist loadfile --max-worker-restart 0)
     (cd engine && "../$VENV/bin/python" -m pytest -q "${spread[@]}" --ignore=tests/test_memory_bound.py)
     "$VENV/bin/python" -m pytest -q "${spread[@]}" tests/unit tests/e2e --ignore=tests/e2e/test_operators.py
     exit 0

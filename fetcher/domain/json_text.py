@@ -23,7 +23,9 @@ MAX_EXPONENT_DIGITS: Final = 4
 
 _MAX_WRITTEN_DEPTH = 128
 
-_STRING = r'"(?:[^"\\]++|\\.?)*+(?:"|\Z)'
+_ESCAPES = re.compile(r"\\.", re.DOTALL)
+# of a text without escapes: a group of both would be repeated millions of times, each time kept
+_STRING = r'"[^"]*+(?:"|\Z)'
 _STRINGS = re.compile(_STRING, re.DOTALL)
 _LITERALS = re.compile(rf"{_STRING}|(-?[0-9][-+.0-9eE]*+|-?[A-Za-z]++)", re.DOTALL)
 _EXPONENT = re.compile(r"[eE][+-]?0*([0-9]*)$")
@@ -197,6 +199,7 @@ class _Writer:
 def _check_depth(text: str, max_depth: int) -> None:
     if text.count("[") + text.count("{") <= max_depth:
         return
+    text = _without_escapes(text)
     brackets = _STRINGS.sub("", text).encode("ascii", "replace").translate(None, _NOT_BRACKETS)
     steps = brackets.translate(_BRACKET_STEPS)
     if max(map(sub, accumulate(steps), count(1)), default=0) <= max_depth:
@@ -206,6 +209,11 @@ def _check_depth(text: str, max_depth: int) -> None:
         depth += bool(match[1]) - bool(match[2])
         if depth > max_depth:
             raise JsonTextError("nested too deeply", match.start())
+
+
+def _without_escapes(text: str) -> str:
+    """As long as before, so that places stay. Outside of strings no escape is JSON."""
+    return _ESCAPES.sub("__", text) if "\\" in text else text
 
 
 def _object_of(pairs: Sequence[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
@@ -241,7 +249,7 @@ def _refuse_constant(literal: str) -> None:
 
 def _position_of(literal: str, text: str) -> int:
     """Where the parser stood: the first such literal outside of strings."""
-    for match in _LITERALS.finditer(text):
+    for match in _LITERALS.finditer(_without_escapes(text)):
         if match[1] == literal:
             return match.start()
     return 0

@@ -24,7 +24,7 @@ _RULES: Final = tuple(
         (
             r"((?:password|passwd|pwd|passphrase|secret|token|api[_-]?key|access[_-]?key)"
             r"[\w-]{0,32}\s{0,8}=\s{0,8})"
-            r"""(?:"(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?|\S)\S*""",
+            r"""(?:"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|\S)\S*""",
             rf"\1{MARKER}",
             re.IGNORECASE,
         ),

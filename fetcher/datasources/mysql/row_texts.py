@@ -31,7 +31,7 @@ _ON_ONE_LINE: Final = bytes.maketrans(b"\t\n\r", b"   ")
 
 _BROKEN_BEGINS: Final = b'":' + BROKEN
 _BROKEN_CELL: Final = re.compile(
-    rb'(?<=[{,])("(?:[^"\\]++|\\.)*+"):' + BROKEN + rb"(?:([a-z0-9-]+):)?([0-9A-F]*)", re.DOTALL
+    rb'(?<=[{,])("(?:[^"\\]++|\\.)*"):' + BROKEN + rb"(?:([a-z0-9-]+):)?([0-9A-F]*)", re.DOTALL
 )
 """A name stands behind a bracket or a comma: were every quote tried as its beginning, a text of
 escaped quotes would be gone through once for each of them.

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from fetcher import datasources
 from fetcher.api.path_ids import connection_id
 from fetcher.commands.job_sources import TENANT as TENANT_OF_JOBS
 from fetcher.datasources.records import ResolvedConnectionStore, descriptor_of, record_of
@@ -253,6 +254,9 @@ async def test_type_whose_driver_is_not_installed_says_so(
     driver: str,
 ) -> None:
     mine = tuple(f"fetcher.datasources.{package}" for package in packages)
+    for package in packages:
+        # what is imported anew below takes its place in the package above, too
+        monkeypatch.setattr(datasources, package, getattr(datasources, package))
     for module in [name for name in sys.modules if name.startswith((*mine, f"{driver}."))]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, driver, None)

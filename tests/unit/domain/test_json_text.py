@@ -1,6 +1,8 @@
 """JSON with every digit: RFC 8259, spec rest-api 5.1."""
 
 import json
+import tracemalloc
+from collections.abc import Mapping
 from decimal import Decimal
 
 import pytest
@@ -229,3 +231,17 @@ def test_what_holds_itself_is_refused() -> None:
     endless.append(endless)
     with pytest.raises(JsonTextError, match="nested too deeply"):
         dumps(endless)
+
+
+def test_large_texts_of_escapes_cost_little_memory() -> None:
+    """A pattern keeps each repetition of a group that it may have to go back over."""
+    text = '{"a":"' + '\\"' * 2_000_000 + '","b":[' + "{}," * 100 + "0]}"
+    tracemalloc.start()
+    try:
+        value = parse(text.encode(), max_depth=64)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(value, Mapping)
+    assert value["a"] == '"' * 2_000_000
+    assert peak < 100 * 1024 * 1024

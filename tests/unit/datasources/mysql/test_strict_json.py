@@ -2,6 +2,7 @@
 
 import json
 import random
+import tracemalloc
 
 import pytest
 
@@ -115,3 +116,27 @@ def _is_strict(document: bytes) -> bool:
 
 def _refuse(constant: str) -> object:
     raise ValueError(constant)
+
+
+ESCAPES = b'\\"' * 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        (b'"%b"' % ESCAPES, True),
+        (b'"%b\\x"' % ESCAPES, False),
+        (b'{"%b" : 1}' % ESCAPES, True),
+        (b"[%b1]" % (b'"\\n\\n",' * 1_000_000), True),
+    ],
+    ids=["a text", "a wrong text", "a name", "many texts"],
+)
+def test_large_texts_of_escapes_cost_no_memory(document: bytes, expected: bool) -> None:
+    """A pattern keeps each repetition of a group that it may have to go back over."""
+    tracemalloc.start()
+    try:
+        assert is_json(document) is expected
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 50 * 1024 * 1024
