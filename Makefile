@@ -7,10 +7,11 @@ VENV ?= .venv
 BIN := "$(abspath $(VENV))/bin"
 # tests run in so many processes, each module in one of them; one that dies ends the run
 TEST_PROCESSES ?= 2
+WORKERS ?= 1
 SPREAD := -n $(TEST_PROCESSES) --dist loadfile --max-worker-restart 0
 PY := $(BIN)/python
 
-.PHONY: help demo test test-unit test-engine run check format services services-down bench faults docs verify-sources lock clean
+.PHONY: help demo test test-unit test-engine run check format services services-down up down kind-up kind-down bench faults nightly docs verify-sources lock clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -57,17 +58,38 @@ services: setup-dev ## Bring up PostgreSQL, MariaDB, Redis, RabbitMQ, MongoDB an
 services-down: ## Stop what `make services` started
 	@if [ -x $(PY) ]; then $(PY) scripts/services.py down; else python3 scripts/services.py down; fi
 
+up: ## Bring up the whole stack in containers (WORKERS=1), with secrets made once: docs/deployment.md
+	@python3 scripts/stack_secrets.py config/compose/.env
+	@docker compose -f config/compose/compose.yaml up --detach --build --scale fetcher-worker=$(WORKERS)
+
+down: ## Stop the stack of `make up`; its data stays in its volumes
+	@docker compose -f config/compose/compose.yaml down
+
+kind-up: ## Make a local Kubernetes cluster with KEDA 2.16.0 and all that Fetcher needs, and run it there
+	@config/kind/up.sh
+
+kind-down: ## Delete the cluster of `make kind-up`
+	@config/kind/down.sh
+
 bench: setup-dev services ## Measure, each figure beside its peer in the same run (JSON lines)
 	@set -a; . .services/env; \
 	FETCHER_BENCH_POSTGRES_DSN="$${FETCHER_BENCH_POSTGRES_DSN:-$$FETCHER_TEST_POSTGRES_DSN}" \
 	FETCHER_BENCH_S3_ENDPOINT="$${FETCHER_BENCH_S3_ENDPOINT:-$$FETCHER_TEST_S3_ENDPOINT}" \
 	$(PY) -m benchmarks
 
-faults: setup-dev services ## Kill and cut things while jobs run
-	@$(PY) -m pytest -q tests/faults
+faults: setup-dev services ## Kill things and fail every link in every way while jobs run (FETCHER_TEST_SCALE, 10)
+	@FETCHER_TEST_SCALE="$${FETCHER_TEST_SCALE:-10}" $(PY) -m pytest -q -o faulthandler_timeout=86400 tests/faults
 
-docs: setup-dev ## Write anew what is generated: docs/types.md, docs/schemas, docs/asyncapi.yaml, the broker's definitions
+# a test may take hours here; only its own deadlines hold
+nightly: setup-dev services ## Look further where tests draw what they send (FETCHER_TEST_SCALE, 10)
+	@FETCHER_TEST_SCALE="$${FETCHER_TEST_SCALE:-10}" $(PY) -m pytest -q $(SPREAD) -o faulthandler_timeout=86400 \
+	tests/e2e/test_http_contract.py tests/simulation tests/hygiene tests/unit/api/test_*_properties.py \
+	tests/unit/crypto/test_mutations.py tests/unit/tenancy/test_*_properties.py tests/unit/domain/test_work_message.py \
+	tests/unit/domain/test_json_text.py tests/unit/adapters/redis/test_schema_values.py tests/unit/datasources/mongodb/test_bson_json.py
+
+docs: setup-dev ## Write anew what is generated: types, settings and their examples, schemas, asyncapi.yaml, the broker's definitions
 	@$(PY) -m scripts.types_document
+	@$(PY) -m scripts.settings_document
 	@$(PY) -m scripts.broker_definitions
 	@$(PY) -m scripts.message_documents
 

@@ -1,6 +1,6 @@
 """``make bench``: every figure as a JSON line, beside its peer from the same run."""
 
-from benchmarks import encoder, http_api, mongodb, mysql, postgresql, slowed
+from benchmarks import encoder, http_api, mongodb, mysql, postgresql, slowed, tenants, worker
 
 if __name__ == "__main__":
     encoder.main()
@@ -9,3 +9,5 @@ if __name__ == "__main__":
     mysql.main()
     slowed.main()
     http_api.main()
+    worker.main()
+    tenants.main(tenants.SHORT)

@@ -11,6 +11,7 @@ such as ``send_nowait`` into a trio memory channel.
 """
 
 import heapq
+import socket
 import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -18,6 +19,8 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import trio
 from sniffio import thread_local as sniffio_library
+
+from fetcher.fair_places import FairPlaces, limiter_of
 
 with warnings.catch_warnings():
     # Python 3.13 deprecates a class that trio-asyncio 0.16 names when it is imported.
@@ -32,6 +35,8 @@ T = TypeVar("T")
 
 READY_CALLBACKS_A_PASS: Final = 64
 CLOSE_SECONDS: Final = 5.0
+LOOK_UPS: Final = 64
+LOOK_UPS_OF_A_NAME: Final = 2
 
 _PINNED_RELEASE: Final = "0.16.0"
 _PRIVATE_PARTS: Final = ("_main_loop_one", "_timers", "_q_recv", "_nursery")
@@ -61,7 +66,7 @@ async def open_asyncio(
     """
     async with trio_asyncio.open_loop() as loop:
         loop.set_exception_handler(_stray_handler(on_stray))
-        loop.getaddrinfo = _look_up
+        loop.getaddrinfo = _LookUps().look_up
         if callbacks_a_pass > 1 and fast_pass_is_possible(loop):
             _install_fast_pass(loop, callbacks_a_pass)
         try:
@@ -87,6 +92,16 @@ async def run_asyncio(fn: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs:
         # travel through trio code, where nobody can name it.
         pass
     raise CancelledInside
+
+
+async def wait_in_place(awaitable: Awaitable[T], timeout: float | None) -> T:  # noqa: ASYNC109 - asyncio's own name
+    """``asyncio.wait_for`` as it is since Python 3.12: nothing runs in a task of its own.
+
+    The older one leaves that task behind when it is cancelled just after its time was over, and
+    swallows a cancellation that comes with the result. Runs on the asyncio side.
+    """
+    async with asyncio.timeout(timeout):
+        return await awaitable
 
 
 @asynccontextmanager
@@ -139,24 +154,48 @@ def _stray_handler(
     return handle
 
 
-async def _look_up(
-    host: Any,
-    port: Any,
-    *,
-    family: int = 0,
-    type: int = 0,  # noqa: A002 - asyncio's name
-    proto: int = 0,
-    flags: int = 0,
-) -> Any:
-    """The loop's ``getaddrinfo`` by trio's, whose thread is left alone when it is cancelled."""
-    look_up = trio_asyncio.trio_as_aio(trio.socket.getaddrinfo)
-    return await look_up(host, port, family, type, proto, flags)
+class _LookUps:
+    """The loop's ``getaddrinfo``, by threads that are left alone when a call is given up.
+
+    A resolver that hangs holds each for half a minute, however soon it was given up. So they are
+    none of trio's own threads, and names that nobody resolves leave some to others.
+    """
+
+    def __init__(self) -> None:
+        self._threads = FairPlaces(LOOK_UPS, leaves_room=True)
+
+    async def look_up(
+        self,
+        host: Any,
+        port: Any,
+        *,
+        family: int = 0,
+        type: int = 0,  # noqa: A002 - asyncio's name
+        proto: int = 0,
+        flags: int = 0,
+    ) -> Any:
+        with suppress(OSError):
+            # an address needs no resolver
+            numeric = flags | socket.AI_NUMERICHOST
+            return socket.getaddrinfo(host, port, family, type, proto, numeric)
+        limiter = limiter_of(self._threads.of(str(host), LOOK_UPS_OF_A_NAME))
+
+        async def ask() -> Any:
+            return await trio.to_thread.run_sync(
+                socket.getaddrinfo,
+                *(host, port, family, type, proto, flags),
+                abandon_on_cancel=True,
+                limiter=limiter,
+            )
+
+        return await trio_asyncio.trio_as_aio(ask)()
 
 
 def _abort_lingering_transports(loop: Any) -> None:
     """A closed connection stays until its last bytes are read, and a peer that hangs reads none."""
     for transport in list(getattr(loop, "_transports", {}).values()):
-        if transport.is_closing():
+        # One that has lost its connection has no loop any more; it is there until it is collected.
+        if transport.is_closing() and transport._loop is not None:
             transport.abort()
 
 

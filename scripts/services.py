@@ -5,8 +5,9 @@
 
 `up` uses a server that runs on its usual port of the loopback address and lets us in; else it
 starts one from an installed package on a free port; else, as root on Debian, it installs the
-package first (the system starts nothing of it); else it stops and says what is missing. A server
-named by a FETCHER_TEST_* variable is taken as it is. `up` may be repeated. Tests read
+package first (the system starts nothing of it); else it stops and says what is missing. Programs
+that tests run (promtool) are installed likewise, and done without where that is not possible. A
+server named by a FETCHER_TEST_* variable is taken as it is. `up` may be repeated. Tests read
 .services/env, which it writes; the environment goes before it. `down` ends what `up` started and
 nothing else.
 
@@ -22,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from scripts.servers import debian, lifecycle
+from scripts.servers import debian, lifecycle, tools
 from scripts.servers.catalogue import LOOPBACK, ROOT, SERVICES
 from scripts.servers.daemons import DaemonError
 from scripts.servers.state import State, StateError, locked
@@ -42,7 +43,10 @@ def up() -> int:
             install=_install if debian.can_install() else None,
             for_others=os.geteuid() == 0,
         )
+        absent = tools.provide(_install if debian.can_install() else None)
         _print_table(state)
+    if absent:
+        print(f"services: not here, so their tests are skipped: {', '.join(absent)}")
     return 0
 
 

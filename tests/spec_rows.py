@@ -11,9 +11,12 @@ ROOT = Path(__file__).parents[1]
 Rows = dict[str, list[dict[str, Any]]]
 
 
-def rows_beside(test_file: str) -> Rows:
-    """``spec_rows.toml`` of the folder, by part of the specification."""
-    return tomllib.loads(Path(test_file).with_name("spec_rows.toml").read_text(encoding="utf-8"))
+def registers() -> dict[str, Rows]:
+    """Every ``spec_rows.toml`` of the unit tests, by its folder's name: rows by part."""
+    return {
+        path.parent.name: tomllib.loads(path.read_text(encoding="utf-8"))
+        for path in sorted((ROOT / "tests" / "unit").glob("*/spec_rows.toml"))
+    }
 
 
 def untested(rows: list[dict[str, Any]]) -> tuple[list[str], list[str]]:

@@ -7,7 +7,7 @@ classes; a badly configured host should fail at start-up, not in its first job.
 import functools
 import inspect
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -63,7 +63,9 @@ def _attribute(value: object, name: str) -> Any:
     return None
 
 
-def _methods_of(protocol: type) -> dict[str, Callable[..., object]]:
+@functools.cache
+def _methods_of(protocol: type) -> Mapping[str, Callable[..., object]]:
+    """Asked again and again, for a few protocols: a host may make an Engine for each request."""
     return {
         name: member
         for cls in protocol.__mro__
@@ -83,12 +85,16 @@ def _fits(value: object, name: str, wanted: Callable[..., object]) -> bool:
         signature = inspect.signature(method)
     except (TypeError, ValueError):  # some callables of C extensions have none
         return True
-    positional = list(inspect.signature(wanted).parameters)[1:]
     try:
-        signature.bind(*positional)
+        signature.bind(*_positional(wanted))
     except TypeError:
         return False
     return True
+
+
+@functools.cache
+def _positional(wanted: Callable[..., object]) -> tuple[str, ...]:
+    return tuple(inspect.signature(wanted).parameters)[1:]
 
 
 def _is_async(method: Callable[..., object]) -> bool:

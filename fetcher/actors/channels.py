@@ -4,7 +4,7 @@ A channel belongs to nobody's run: it outlives the restarts of the actors at its
 that was sent before a crash is still there afterwards.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
@@ -22,6 +22,7 @@ class Reply(Generic[T]):
 
     def __init__(self) -> None:
         self._answered = trio.Event()
+        self._given_up = trio.Event()
         self._value: list[T] = []
         self._lost = False
 
@@ -32,8 +33,15 @@ class Reply(Generic[T]):
             self._answered.set()
 
     async def get(self) -> T:
-        """Wait for the answer. Raise ReplyLost when it can no longer come."""
-        await self._answered.wait()
+        """Wait for the answer. Raise ReplyLost when it can no longer come.
+
+        Cancelling the wait tells the other side, which need not go on (:meth:`answer_by`).
+        """
+        try:
+            await self._answered.wait()
+        finally:
+            if not self._answered.is_set():
+                self._given_up.set()
         if self._lost:
             raise ReplyLost
         return self._value[0]
@@ -48,6 +56,14 @@ class Reply(Generic[T]):
                 self._lost = True
                 self._answered.set()
 
+    async def answer_by(self, work: Callable[[], Awaitable[T]]) -> None:
+        """Answer what ``work`` returns; it is cancelled once nobody waits for the answer."""
+        with self.answering():
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_cancel_when, self._given_up, nursery.cancel_scope)
+                self.set(await work())
+                nursery.cancel_scope.cancel()
+
 
 class Channel(Generic[T]):
     """A bounded queue of frozen messages."""
@@ -61,6 +77,16 @@ class Channel(Generic[T]):
     async def send(self, message: T) -> None:
         """Wait for a place: a full channel pushes back."""
         await self._send.send(message)
+
+    async def send_until(self, message: T, ended: trio.Event) -> bool:
+        """Wait for a place until ``ended`` is set; False where nobody has the message by then."""
+        sent = False
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_when, ended, nursery.cancel_scope)
+            await self.send(message)
+            sent = True
+            nursery.cancel_scope.cancel()
+        return sent
 
     def offer(self, message: T) -> bool:
         """Give a hint without waiting: dropped and counted when full, found by the next sweep."""

@@ -8,6 +8,7 @@ import structlog
 import trio
 
 from fetcher.actors.channels import Channel, Reply
+from fetcher.actors.job_metrics import JobMetrics
 from fetcher.actors.lifecycle import Lifecycle
 from fetcher.actors.messages import (
     ExtractOrder,
@@ -18,20 +19,13 @@ from fetcher.actors.messages import (
     Settlement,
     StoreAway,
 )
-from fetcher.actors.metrics import ActorMetrics
 from fetcher.domain.backoff import full_jitter
 from fetcher.domain.errors import PortError, PortUnavailable
-from fetcher.domain.jobs import (
-    Claimed,
-    ClaimRefusal,
-    FinishAnswer,
-    Job,
-    JobStatus,
-    Lease,
-    Parking,
-    TerminalOutcome,
-)
-from fetcher.ports import JobLeases
+from fetcher.domain.job_stages import JobStage
+from fetcher.domain.job_store import Claimed, ClaimRefusal, FinishAnswer, Lease
+from fetcher.domain.job_transitions import took_over
+from fetcher.domain.jobs import Job, JobStatus, Parking, TerminalOutcome
+from fetcher.ports import UNTRACED, JobLeases, SpanKind, Tracer
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +35,8 @@ STORE_SECONDS = 10.0
 """Deadline of one question to the record store."""
 RELEASE_SECONDS = 5.0
 """Deadline of the way out of a job that is cut off."""
+
+REJECTIONS = frozenset({Settlement.REJECT_UNKNOWN, Settlement.REJECT_UNREADABLE})
 
 
 class JobRun(Protocol):
@@ -84,7 +80,8 @@ class Extractor:
         lease_commands: Channel[LeaseStarted | LeaseEnded],
         relay_hints: Channel[RelayHint],
         lifecycle: Lifecycle,
-        metrics: ActorMetrics,
+        metrics: JobMetrics,
+        tracer: Tracer = UNTRACED,
     ) -> None:
         self.name = f"extractor-{number}"
         self._owner = owner
@@ -98,6 +95,7 @@ class Extractor:
         self._relay_hints = relay_hints
         self._lifecycle = lifecycle
         self._metrics = metrics
+        self._tracer = tracer
         self._claim_asked_at = 0.0
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
@@ -109,12 +107,23 @@ class Extractor:
                 structlog.contextvars.bound_contextvars(
                     job_id=str(order.job_id), request_id=order.request_id
                 ),
+                self._tracer.span(
+                    "rabbitmq.consumer.handle_message", kind=SpanKind.CONSUMER, parent=order.trace
+                ) as span,
             ):
-                order.reply.set(await self._work(order))
+                settlement = await self._work(order)
+                span.note("fetcher.settlement", settlement.value)
+                if settlement in REJECTIONS:
+                    span.fail(settlement.value)
+                order.reply.set(settlement)
 
     async def _work(self, order: ExtractOrder) -> Settlement:
+        asked_at = trio.current_time()
         try:
-            claim = await self._claim(order)
+            with self._tracer.span("service.claim_job") as span:
+                claim = await self._claim(order)
+                if claim is None:
+                    span.fail(PortUnavailable.code)
         except PortError as failure:
             # Not an outage: the record itself cannot be read, and no waiting mends that.
             log.error("job_unreadable", code=failure.code)
@@ -128,17 +137,24 @@ class Extractor:
             return Settlement.ACK
         log.info("job_claimed", attempt=claim.lease.attempt)
         started_at = trio.current_time()
-        self._metrics.jobs_in_flight.inc()
+        self._metrics.stage_ended(JobStage.CLAIM, started_at - asked_at)
+        self._observe_claim(claim.job)
+        self._metrics.started()
         outcome = "released"
         try:
             settlement, outcome = await self._attempt(claim)
         finally:
-            self._metrics.jobs_in_flight.dec()
-            self._metrics.jobs.labels(outcome=outcome).inc()
             seconds = trio.current_time() - started_at
-            self._metrics.job_seconds.labels(outcome=outcome).observe(seconds)
+            self._metrics.ended(outcome, seconds)
         log.info("job_ended", outcome=outcome, seconds=round(seconds, 3))
         return settlement
+
+    def _observe_claim(self, job: Job) -> None:
+        if job.attempt == 1 and job.started_at is not None:
+            waited = (job.started_at - job.created_at).total_seconds()
+            self._metrics.stage_ended(JobStage.WAIT, waited)
+        if took_over(job):
+            self._metrics.took_over("claimed")
 
     async def _claim(self, order: ExtractOrder) -> Claimed | ClaimRefusal | None:
         """Hold the delivery while the record store is away; None once it was held long enough.
@@ -196,9 +212,19 @@ class Extractor:
     async def _end(
         self, claim: Claimed, ended: TerminalOutcome | Parking
     ) -> tuple[Settlement, str]:
-        if isinstance(ended, Parking):
-            return await self._park(claim, ended)
-        return await self._finish(claim, ended)
+        started_at = trio.current_time()
+        try:
+            with self._tracer.span("service.settle_job") as span:
+                if isinstance(ended, Parking):
+                    settled = await self._park(claim, ended)
+                else:
+                    settled = await self._finish(claim, ended)
+                span.note("fetcher.job.outcome", settled[1])
+                if settled[1] == "unrecorded":
+                    span.fail(settled[1])
+                return settled
+        finally:
+            self._metrics.stage_ended(JobStage.SETTLE, trio.current_time() - started_at)
 
     async def _park(self, claim: Claimed, parking: Parking) -> tuple[Settlement, str]:
         """The record brings the job again when it is due: its delivery has done its work."""
@@ -231,6 +257,8 @@ class Extractor:
             return await self._finish(claim, self._job_run.cancelled(claim.job))
         if answer is FinishAnswer.WRITTEN:
             self._relay_hints.offer(RelayHint(claim.job.id))
+            if outcome.failure is not None:
+                self._metrics.failed(outcome.failure.code)
             keep = claim.lease.attempt if outcome.status is JobStatus.COMPLETED else None
             await self._job_run.tidy(claim.job, keep_attempt=keep)
             return Settlement.ACK, outcome.status.value

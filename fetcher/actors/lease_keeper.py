@@ -10,7 +10,7 @@ from fetcher.actors.channels import Channel
 from fetcher.actors.messages import LeaseEnded, LeaseLoss, LeaseStarted
 from fetcher.domain.errors import PortError
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import LeaseState
+from fetcher.domain.job_store import LeaseState
 from fetcher.ports import JobLeases
 
 log = structlog.get_logger(__name__)
@@ -47,7 +47,8 @@ class LeaseKeeper:
 
     It never ends an attempt itself: it answers the attempt's ``lost``, and the attempt stops. The
     clock is watched beside the questions to the store, and these are asked side by side, so that
-    neither a slow answer nor many jobs keep a lease from being renewed or given up in time.
+    neither a slow answer nor many jobs keep a lease from being renewed or given up in time. While
+    no lease is held nothing wakes.
     """
 
     name = "lease_keeper"
@@ -59,6 +60,8 @@ class LeaseKeeper:
         self._commands = commands
         self._times = times
         self._held: dict[JobId, _Held] = {}
+        self._begins = trio.Event()
+        """Set when a lease is held."""
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
@@ -81,9 +84,17 @@ class LeaseKeeper:
         if earlier is not None:
             self._lose(earlier, LeaseLoss.SUPERSEDED)
         self._held[started.lease.job_id] = _Held(started, started.asked_at)
+        self._begins.set()
+
+    async def _until_a_lease_is_held(self) -> None:
+        while not self._held:
+            if self._begins.is_set():
+                self._begins = trio.Event()
+            await self._begins.wait()
 
     async def _ask_the_store(self) -> None:
         while True:
+            await self._until_a_lease_is_held()
             await trio.sleep(CHECK_SECONDS)
             held_now = list(self._held.values())
             with trio.move_on_after(STORE_SECONDS):
@@ -96,6 +107,7 @@ class LeaseKeeper:
 
     async def _watch_the_clock(self) -> None:
         while True:
+            await self._until_a_lease_is_held()
             await trio.sleep(CHECK_SECONDS)
             for held in list(self._held.values()):
                 if trio.current_time() - held.renewed_at >= self._times.give_up_seconds:

@@ -3,10 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Generic
 
 from fetcher.actors.channels import Reply
+from fetcher.actors.tenancy.running import TenantT
+from fetcher.domain.errors import PortUnavailable
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import Lease
+from fetcher.domain.job_store import Lease
+from fetcher.domain.jobs import Job
+from fetcher.domain.tenants import TenantError
+from fetcher.domain.trace_context import TraceContext
 from fetcher.ports import ProbeResult
 
 
@@ -15,6 +21,16 @@ class DispatchHint:
     """A job waits to be dispatched. May be dropped: the sweep finds it."""
 
     job_id: JobId
+    held: "HeldJob | None" = None
+    """The job itself, where nobody else may dispatch it for a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldJob:
+    """A job that nobody else dispatches; to be sent before ``until``, on trio's clock."""
+
+    job: Job
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +60,8 @@ class ExtractOrder:
 
     job_id: JobId
     request_id: str
+    trace: TraceContext | None = None
+    """Of the message that brought it."""
     reply: Reply[Settlement] = field(default_factory=Reply, repr=False)
 
 
@@ -97,3 +115,17 @@ class HealthQuestion:
 
     probe: bool
     reply: Reply[HealthReport] = field(default_factory=Reply, repr=False)
+
+
+# Without slots: a generic one with them cannot be made as `TenantWanted[T](…)` on Python 3.11.
+@dataclass(frozen=True, kw_only=True)
+class TenantWanted(Generic[TenantT]):
+    """Somebody needs this tenant: open it if it is not.
+
+    Answered with the running tenant, or with why there is none, to be raised by whoever asked: the
+    Tenant Manager's word on it (TenantError), or what may pass (PortUnavailable). All who wait for
+    the same tenant share one opening.
+    """
+
+    tenant_id: str
+    reply: Reply[TenantT | TenantError | PortUnavailable] = field(default_factory=Reply, repr=False)

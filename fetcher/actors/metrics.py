@@ -1,27 +1,24 @@
-"""What the actors count (spec configuration 8, with the names of the decisions)."""
+"""What the actors of every role count (spec configuration 8, with the names of the decisions).
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+No label of these names a tenant or a connection. docs/observability.md explains each family.
+"""
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+from fetcher.actors.sampled_metrics import SampledMetrics
+
+LATENESS_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+
+FROM_ZERO = (("event", "unrouted"), ("reference_event", "refused"))
+"""There before they happen: alerts look for an increase."""
 
 
 class ActorMetrics:
-    """Instruments on a registry of the process's own; no label names a tenant or a connection."""
+    """Instruments on a registry of the process's own."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.restarts = Counter(
             "fetcher_actor_restarts", "Crashes of an actor.", ["actor"], registry=registry
-        )
-        self.jobs = Counter(
-            "fetcher_jobs", "Attempts that ended, by outcome.", ["outcome"], registry=registry
-        )
-        self.job_seconds = Histogram(
-            "fetcher_job_duration_seconds",
-            "Run time of an attempt.",
-            ["outcome"],
-            buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300),
-            registry=registry,
-        )
-        self.jobs_in_flight = Gauge(
-            "fetcher_jobs_in_flight", "Jobs that this process runs now.", registry=registry
         )
         self.publishes = Counter(
             "fetcher_queue_publish",
@@ -29,39 +26,24 @@ class ActorMetrics:
             ["kind", "result"],
             registry=registry,
         )
-        self.rejected = Counter(
-            "fetcher_deliveries_rejected",
-            "Deliveries sent to the dead letters, by reason.",
-            ["reason"],
+        for kind, result in FROM_ZERO:
+            self.publishes.labels(kind=kind, result=result)
+        self.audit_unrecorded = Counter(
+            "fetcher_audit_unrecorded",
+            "Audit entries that the record store did not take; they are in the log.",
             registry=registry,
         )
-        self.rejected_waiting = Gauge(
-            "fetcher_deliveries_rejected_waiting",
-            "Rejected deliveries that the dead letters do not take: each holds a worker's place.",
+        self.lateness = Histogram(
+            "fetcher_heartbeat_lateness_seconds",
+            "How late the process woke from a sleep of a quarter of a second.",
+            buckets=LATENESS_BUCKETS,
             registry=registry,
         )
-        self.reaped = Counter(
-            "fetcher_leases_reaped",
-            "Leases that ran out, by what became of the job.",
-            ["outcome"],
+        self.stages = Histogram(
+            "fetcher_job_stage_duration_seconds",
+            "Duration of a stage of a job: wait, claim, connect, read, store, settle, event.",
+            ["stage"],
+            buckets=(0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600),
             registry=registry,
         )
-        self.breakers_open = Gauge(
-            "fetcher_connection_breakers_open",
-            "Connections that are left alone because they are down.",
-            registry=registry,
-        )
-        self.outbox_pending = Gauge(
-            "fetcher_outbox_pending", "Terminal events not yet published.", registry=registry
-        )
-        self.outbox_oldest_seconds = Gauge(
-            "fetcher_outbox_oldest_seconds",
-            "Age of the oldest unpublished terminal event.",
-            registry=registry,
-        )
-        self.hints_dropped = Gauge(
-            "fetcher_hints_dropped",
-            "Hints that found their channel full.",
-            ["channel"],
-            registry=registry,
-        )
+        self.sampled = SampledMetrics(registry)

@@ -8,7 +8,6 @@ import trio
 from fetcher.actors.channels import Channel
 from fetcher.actors.lifecycle import Lifecycle
 from fetcher.actors.messages import RelayHint
-from fetcher.actors.metrics import ActorMetrics
 from fetcher.domain.ids import JobId
 
 log = structlog.get_logger(__name__)
@@ -37,19 +36,16 @@ class OutboxRelay:
         events: EventRounds,
         hints: Channel[RelayHint],
         lifecycle: Lifecycle,
-        metrics: ActorMetrics,
     ) -> None:
         self._events = events
         self._hints = hints
         self._lifecycle = lifecycle
-        self._metrics = metrics
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
         task_status.started()
         last_round = self._lifecycle.last_round
         while (hint := await self._hints.receive_until(last_round)) is not None:
             hinted = [hint, *self._hints.receive_waiting(limit=BATCH - 1)]
-            self._metrics.hints_dropped.labels(channel=self._hints.name).set(self._hints.dropped)
             await self._events.publish_due(limit=BATCH, job_ids=[h.job_id for h in hinted])
         while await self._events.publish_due(limit=BATCH) == BATCH:
             pass

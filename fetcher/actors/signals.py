@@ -4,11 +4,15 @@ import os
 import signal
 from collections.abc import AsyncIterable
 from contextlib import AbstractContextManager
+from typing import Final
 
 import structlog
 import trio
 
 from fetcher.actors.lifecycle import Lifecycle
+from fetcher.log_stream import flush_logs
+
+LAST_RECORDS_SECONDS: Final = 0.1
 
 log = structlog.get_logger(__name__)
 
@@ -27,7 +31,9 @@ async def drain_on_signals(signals: AsyncIterable[int], lifecycle: Lifecycle) ->
     """
     async for number in signals:
         if lifecycle.draining.is_set():
-            # Nothing can be tidied up in order here: that is what a second signal asks.
+            # Nothing can be tidied up in order here: that is what a second signal asks. A sink that
+            # works has the last records within this time, and one that hangs holds nothing up.
+            flush_logs(LAST_RECORDS_SECONDS)
             os._exit(128 + number)
         log.info("signal_received", signal=signal.Signals(number).name)
         lifecycle.drain()

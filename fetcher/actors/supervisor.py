@@ -4,11 +4,14 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Protocol
 
 import structlog
 import trio
 
+from fetcher.actors.board import ActorBoard
+from fetcher.actors.contained import cancellation_in, found_in
 from fetcher.actors.lifecycle import Lifecycle
 from fetcher.actors.metrics import ActorMetrics
 from fetcher.domain.backoff import full_jitter
@@ -57,6 +60,13 @@ class ShutdownTimes:
     request_wait_seconds: float = 30.0
     """How long running requests may go on after the drain window."""
 
+    @property
+    def tenants_wait_seconds(self) -> float:
+        """Their own supervisors have the same times, one after another at the worst."""
+        return (
+            self.request_wait_seconds + self.job_wait_seconds + RELEASE_SECONDS + LAST_ROUND_SECONDS
+        )
+
 
 class Supervisor:
     """Runs actors until the lifecycle drains, then takes them down in order.
@@ -73,11 +83,16 @@ class Supervisor:
         lifecycle: Lifecycle,
         times: ShutdownTimes,
         metrics: ActorMetrics,
+        board: ActorBoard,
     ) -> None:
         self._actors = tuple(actors)
         self._lifecycle = lifecycle
         self._times = times
         self._metrics = metrics
+        for spec in self._actors:
+            # From 0 on, or the first crash would be no increase.
+            metrics.restarts.labels(actor=spec.actor.name)
+        self._board = board
         self._ended = {spec.actor.name: trio.Event() for spec in self._actors}
         self._refused: StartRefused | None = None
         self._refused_scope = trio.CancelScope()
@@ -98,19 +113,23 @@ class Supervisor:
         crashes: deque[float] = deque(maxlen=MAX_RESTARTS + 1)
         try:
             while True:
+                self._board.began(spec.actor.name)
                 crash = await self._run_once(spec, first=not crashes)
                 if crash is None:
                     return
+                self._board.crashed(spec.actor.name, crash)
                 crashes.append(trio.current_time())
                 self._metrics.restarts.labels(actor=spec.actor.name).inc()
                 if len(crashes) > MAX_RESTARTS and (
                     crashes[-1] - crashes[0] <= RESTART_WINDOW_SECONDS
                 ):
+                    self._board.gave_up(spec.actor.name)
                     log.error("actor_gave_up", actor=spec.actor.name, crash=crash)
                     self._lifecycle.fail(f"actor {spec.actor.name} crashed too often: {crash}")
                     return
                 await trio.sleep(full_jitter(len(crashes) - 1, base_seconds=0.1, cap_seconds=5.0))
         finally:
+            self._board.ended(spec.actor.name)
             self._ended[spec.actor.name].set()
 
     async def _run_once(self, spec: Supervised, *, first: bool) -> str | None:
@@ -129,14 +148,8 @@ class Supervisor:
             self._log_crash(spec, crash)
             return crash_types(crash)
         except BaseExceptionGroup as mixed:
-            # A crash on the way down comes in one group with the cancellation, which must go on
-            # alone: the crash would leave the process as a traceback, texts and all.
-            cancelled, crashes = mixed.split(trio.Cancelled)
-            if cancelled is None or not isinstance(crashes, ExceptionGroup | None):
-                raise
-            if crashes is not None:
-                self._log_crash(spec, crashes)
-            raise cancelled from None
+            # A crash on the way down comes in one group with the cancellation.
+            raise cancellation_in(mixed, partial(self._log_crash, spec)) from None
         if spec.restart is Restart.TRANSIENT or self._lifecycle.draining.is_set():
             return None
         log.error("actor_ended_early", actor=spec.actor.name)
@@ -161,6 +174,7 @@ class Supervisor:
         self._lifecycle.closing.set()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._wait_for, "http", times.request_wait_seconds)
+            nursery.start_soon(self._wait_for, "tenants", times.tenants_wait_seconds)
             await self._wait_for("intake", times.job_wait_seconds)
             await self._end_workers()
         self._lifecycle.last_round.set()
@@ -187,11 +201,4 @@ class Supervisor:
 
 def find_refusal(error: BaseException) -> StartRefused | None:
     """The refusal inside nested exception groups, as nurseries raise them."""
-    if isinstance(error, StartRefused):
-        return error
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            found = find_refusal(inner)
-            if found is not None:
-                return found
-    return None
+    return found_in(error, StartRefused)

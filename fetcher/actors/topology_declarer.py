@@ -29,7 +29,7 @@ class TopologyDeclarer:
         try:
             findings = await self._declare()
         except PortError as failure:
-            log.warning("topology_not_declared", code=failure.code)
+            log.warning("topology_not_declared", code=failure.code, why=str(failure))
             return False
         for found in findings:
             facts = {"kind": found.kind, "object": found.name, "details": list(found.details)}

@@ -1,10 +1,12 @@
 """How a message that must not be tried again is marked (decisions, row DLQ)."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from fetcher.domain.dead_letters import DeadLetter
 from fetcher.domain.message_envelope import HeaderValue
+from fetcher.domain.timestamps import rfc3339
 from fetcher.ports import OutgoingMessage, RejectReason
 
 DEAD_LETTER_EXCHANGE: Final = "fetcher.dlx"
@@ -14,6 +16,7 @@ DEAD_LETTER_QUEUE: Final = "fetcher.dlq"
 REASON_HEADER: Final = "x-fetcher-reject-reason"
 EXCHANGE_HEADER: Final = "x-fetcher-original-exchange"
 ROUTING_KEY_HEADER: Final = "x-fetcher-original-routing-key"
+REJECTED_AT_HEADER: Final = "x-fetcher-rejected-at"
 
 
 def dead_letter(
@@ -23,8 +26,9 @@ def dead_letter(
     exchange: str,
     routing_key: str,
     reason: RejectReason,
+    rejected_at: datetime,
 ) -> OutgoingMessage:
-    """The message as it came, on the route of dead letters, with its old route and the reason.
+    """The message as it came, on the route of dead letters, with its old route, reason and time.
 
     The original signature stays among the headers, and with the old route it can still be verified.
     """
@@ -37,6 +41,7 @@ def dead_letter(
             REASON_HEADER: reason.value,
             EXCHANGE_HEADER: exchange,
             ROUTING_KEY_HEADER: routing_key,
+            REJECTED_AT_HEADER: rfc3339(rejected_at),
         },
     )
 
@@ -59,6 +64,26 @@ def read_dead_letter(*, tag: int, body: bytes, headers: Mapping[str, object]) ->
         routing_key=_text(routing_key),
         reason=_text(reason),
     )
+
+
+def dead_since(headers: Mapping[str, object]) -> datetime | None:
+    """When it came to the dead letters, by our own mark or else by the broker's latest."""
+    if headers.get(REASON_HEADER) is not None:
+        return _time(headers.get(REJECTED_AT_HEADER))
+    deaths = headers.get("x-death")
+    latest = deaths[0] if isinstance(deaths, Sequence) and deaths else None
+    return _time(latest.get("time")) if isinstance(latest, Mapping) else None
+
+
+def _time(value: object) -> datetime | None:
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if not isinstance(value, datetime):
+        return None
+    return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
 
 
 def _first_death(deaths: object) -> tuple[object, object, object]:

@@ -12,11 +12,20 @@ from hypercorn.typing import (
 )
 
 from fetcher.api.problems import Problem
+from fetcher.commands.audit import Caller
+from fetcher.domain.audit import ANONYMOUS
+from fetcher.domain.trace_context import TraceContext, trace_context
 
 ROUTE = "fetcher.route"
 """Scope key: the route's template, set by the application once it knows it."""
+FOUND = "fetcher.found"
+"""Scope key: the name of the route that the request will reach, empty where there is none."""
+TENANT = "fetcher.tenant"
+"""Scope key: the tenant on whose behalf the request runs, where there are tenants."""
 ADMITTED = "fetcher.admitted"
 """Scope key: the operation that the caller was found to be allowed."""
+SUBJECT = "fetcher.subject"
+"""Scope key: who calls, where that was asked."""
 REQUEST_ID = "fetcher.request_id"
 """Scope key: the effective request id."""
 OF_SOURCE = "fetcher.of_source"
@@ -40,6 +49,11 @@ def header(scope: HTTPScope, name: bytes) -> str | None:
     return None
 
 
+def sent_trace(scope: HTTPScope) -> TraceContext | None:
+    """The caller's own trace, where its headers name one."""
+    return trace_context(header(scope, b"traceparent"), header(scope, b"tracestate"))
+
+
 def note(scope: WWWScope, key: str, value: str) -> None:
     """Leave a word for the outer middlewares."""
     scope[key] = value  # type: ignore[literal-required] # the scope is open for extensions
@@ -53,6 +67,16 @@ def noted(scope: WWWScope, key: str) -> str | None:
 def request_id_of(scope: WWWScope) -> str:
     """The id that the outermost layer gave the request."""
     return noted(scope, REQUEST_ID) or ""
+
+
+def tenant_id_of(scope: WWWScope) -> str:
+    """Whose request it is, empty where there are no tenants or none is needed."""
+    return noted(scope, TENANT) or ""
+
+
+def caller_of(scope: WWWScope) -> Caller:
+    """Who is behind the request, for the audit trail."""
+    return Caller(actor=noted(scope, SUBJECT) or ANONYMOUS, request_id=request_id_of(scope))
 
 
 async def send_problem(

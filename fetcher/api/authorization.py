@@ -5,29 +5,26 @@ for JSON by name.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, assert_never
 
 import structlog
 from hypercorn.typing import HTTPScope, WWWScope
-from werkzeug.exceptions import HTTPException
-from werkzeug.routing import Map
 
-from fetcher.api.asgi import ADMITTED, ROUTE, header, note, noted
+from fetcher.api.asgi import ADMITTED, ROUTE, SUBJECT, header, note, noted, sent_trace
 from fetcher.api.problems import Problem, problem_of
-from fetcher.api.routing import Route
+from fetcher.api.route_finder import RouteFinder
 from fetcher.domain.access import Granted, Refusal, Refused, Relayed
 from fetcher.domain.access_tokens import token_in
 from fetcher.domain.errors import FetcherError, PortUnavailable
+from fetcher.domain.trace_context import current_trace
 from fetcher.ports import Authorizer
 
 log = structlog.get_logger(__name__)
 
 CHALLENGE: Final = "Bearer"
 
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
-_TRACESTATE = re.compile(r"[\x20-\x7e]{1,512}", re.ASCII)
 _NOT_ACCEPTED = re.compile(r"\s*q\s*=\s*0(\.0*)?\s*", re.IGNORECASE | re.ASCII)
 
 _REFUSALS: Final[Mapping[Refusal, FetcherError]] = {
@@ -44,17 +41,16 @@ class Authorization:
     Requests that reach no route, and system routes, are not judged.
     """
 
-    def __init__(
-        self, routes: Sequence[Route], url_map: Map, authorizer: Authorizer | None
-    ) -> None:
-        self._routes = {route.name: route for route in routes}
-        self._urls = url_map.bind("")
+    def __init__(self, finder: RouteFinder, authorizer: Authorizer | None) -> None:
+        self._finder = finder
         self._authorizer = authorizer
 
     async def admit(self, scope: HTTPScope) -> Problem | None:
         """The answer to a caller who is not let in, None for one who is."""
-        route = self._route_of(scope)
-        if self._authorizer is None or route is None or route.permission is None:
+        if self._authorizer is None:
+            return None
+        route = self._finder.product_route(scope)
+        if route is None or route.permission is None:
             return None
         note(scope, ROUTE, route.path)
         token = token_in(header(scope, b"authorization"))
@@ -66,8 +62,9 @@ class Authorization:
             log.error("authorization_unavailable", why=str(failure))
             return _told(_NOBODY_TO_ASK, scope)
         match verdict:
-            case Granted():
+            case Granted(subject):
                 note(scope, ADMITTED, route.name)
+                note(scope, SUBJECT, subject)
                 return None
             case Refused(reason):
                 return _told(_REFUSALS[reason], scope)
@@ -79,29 +76,22 @@ class Authorization:
     def confirm(self, scope: WWWScope, endpoint: str) -> None:
         """Raise RuntimeError where the application is about to run an operation that the caller
         was not judged for: it finds its routes by itself, and must find the same ones."""
-        is_open = self._authorizer is None or self._routes[endpoint].permission is None
+        is_open = self._authorizer is None or not self._finder.asks_permission(endpoint)
         if not is_open and noted(scope, ADMITTED) != endpoint:
             raise RuntimeError(f"{endpoint} was reached without authorization")
 
-    def _route_of(self, scope: HTTPScope) -> Route | None:
-        try:
-            name, _ = self._urls.match(scope["path"], method=scope["method"])
-        except HTTPException:
-            return None
-        return self._routes[name]
-
 
 def _told(error: FetcherError, scope: HTTPScope) -> Problem:
-    problem = _challenged(problem_of(error))
+    problem = challenged(problem_of(error))
     return problem if _asks_for_json(scope) else replace(problem, text=error.message)
 
 
 def _relayed(refusal: Relayed) -> Problem:
     body = {**refusal.body, "errorCode": refusal.body["code"]}
-    return _challenged(Problem(status=refusal.status, body=body))
+    return challenged(Problem(status=refusal.status, body=body))
 
 
-def _challenged(problem: Problem) -> Problem:
+def challenged(problem: Problem) -> Problem:
     """A 401 says how to do better (RFC 9110, 15.5.2)."""
     if problem.status != 401:
         return problem
@@ -123,9 +113,5 @@ def _asks_for_json(scope: HTTPScope) -> bool:
 
 def _trace_headers(scope: HTTPScope) -> dict[str, str]:
     """The caller's trace (W3C Trace Context), for those who are asked on its behalf."""
-    parent, state = header(scope, b"traceparent"), header(scope, b"tracestate")
-    if parent is None or not _TRACEPARENT.fullmatch(parent):
-        return {}
-    if state is None or not _TRACESTATE.fullmatch(state):
-        return {"traceparent": parent}
-    return {"traceparent": parent, "tracestate": state}
+    trace = current_trace() or sent_trace(scope)
+    return trace.headers() if trace is not None else {}

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 import structlog
 from quart import Response, request
 
-from fetcher.api.asgi import request_id_of
+from fetcher.api.asgi import caller_of
 from fetcher.api.list_parameters import MAX_PAGE, MAX_VALUE_BYTES, ListRules, connection_query
 from fetcher.api.models.connections import (
     ConnectionAnswer,
@@ -23,6 +23,7 @@ from fetcher.api.path_ids import connection_id
 from fetcher.api.payloads import read_payload
 from fetcher.api.product_header import optional_product, product_parameter, required_product
 from fetcher.api.refusals import BODY, ID, PAGE
+from fetcher.api.request_tenant import request_tenant
 from fetcher.api.routing import (
     Parameter,
     Route,
@@ -34,17 +35,17 @@ from fetcher.api.routing import (
 )
 from fetcher.api.services import ApiServices
 from fetcher.commands.assign_connection import AssignConnection
+from fetcher.commands.audit import Deed
 from fetcher.commands.connection_refusals import refuse_invalid
 from fetcher.commands.create_connection import CreateConnection
 from fetcher.commands.delete_connection import DeleteConnection
 from fetcher.commands.patch_connection import PatchConnection
+from fetcher.domain.audit import AuditAction
 from fetcher.domain.connections import ConnectionQuery
 from fetcher.domain.errors import FetcherError, PortError
-from fetcher.domain.ids import DEFAULT_TENANT
 from fetcher.domain.member_paths import member
 from fetcher.queries.find_connection import FindConnection
 from fetcher.queries.list_connections import ListConnections
-from fetcher_engine import TenantContext
 
 ROOT = "/v1/management/connections"
 _EMPTY: Final = "empty request body: it has no member that a connection could take"
@@ -55,16 +56,17 @@ R = TypeVar("R", bound=ConnectionRequest)
 T = TypeVar("T")
 
 
-def request_tenant() -> TenantContext:
-    """On whose behalf the request runs: one tenant only, as long as there are no others."""
-    return TenantContext.new(DEFAULT_TENANT).with_request_id(request_id_of(request.scope))
-
-
 class ConnectionRoutes:
     """One method an operation: decode, call the use case, answer."""
 
     def __init__(self, services: ApiServices) -> None:
-        self._find = FindConnection(internal=services.internal_sources, stored=services.connections)
+        self._audit = services.audit
+        self._tenant = services.tenant
+        self._find = FindConnection(
+            internal=services.internal_sources,
+            stored=services.connections,
+            tenant=services.tenant,
+        )
         self._list = ListConnections(
             internal=services.internal_sources,
             stored=services.connections,
@@ -107,7 +109,9 @@ class ConnectionRoutes:
             CreateConnectionRequest,
             _judged(lambda payload: payload.to_command()),
         )
-        connection = await self._create(new, product_name=product_name)
+        async with self._deed(AuditAction.CONNECTION_CREATED, product=product_name) as deed:
+            connection = await self._create(new, product_name=product_name)
+            deed.target = str(connection.id)
         location = {"Location": f"{ROOT}/{connection.id}"}
         return answer(ConnectionAnswer.of(connection), 201, headers=location)
 
@@ -135,18 +139,29 @@ class ConnectionRoutes:
             PatchConnectionRequest,
             _judged(lambda payload: payload.to_command()),
         )
-        connection = await self._patch(found_id, change, tenant=request_tenant())
+        async with self._deed(AuditAction.CONNECTION_CHANGED, target=str(found_id)) as deed:
+            connection = await self._patch(found_id, change, tenant=request_tenant(self._tenant))
+            deed.product = connection.product_name
         return answer(ConnectionAnswer.of(connection))
 
     async def delete(self, id: str) -> Response:  # noqa: A002 - the route template's name
-        await self._delete(connection_id(id), tenant=request_tenant())
+        found_id = connection_id(id)
+        async with self._deed(AuditAction.CONNECTION_DELETED, target=str(found_id)):
+            await self._delete(found_id, tenant=request_tenant(self._tenant))
         return no_content()
 
     async def assign(self, id: str) -> Response:  # noqa: A002 - the route template's name
         found_id = connection_id(id)
         product_name = required_product(request)
-        connection = await self._assign(found_id, product_name=product_name)
+        async with self._deed(
+            AuditAction.CONNECTION_ASSIGNED, target=str(found_id), product=product_name
+        ):
+            connection = await self._assign(found_id, product_name=product_name)
         return answer(ConnectionAnswer.of(connection))
+
+    def _deed(self, action: AuditAction, *, target: str = "", product: str = "") -> Deed:
+        caller = caller_of(request.scope)
+        return self._audit.deed(action, caller, target=target, product=product)
 
     async def _page(self, query: ConnectionQuery) -> Response:
         page = await self._list(query)
@@ -174,8 +189,8 @@ def _judged(then: Callable[[R], T]) -> Callable[[R], T]:
 
 def connection_routes(services: ApiServices) -> list[Route]:
     routes = ConnectionRoutes(services)
-    product = product_parameter("The product that owns it")
-    owner = replace(product, required=True)
+    of_product = product_parameter("Only connections of this product")
+    owner = product_parameter("The product that owns it", required=True)
     of_page = _page_parameters(services.settings.max_page_limit)
     return [
         Route(
@@ -203,7 +218,7 @@ def connection_routes(services: ApiServices) -> list[Route]:
             resource="connections",
             action="get",
             handler=routes.list,
-            parameters=[product, *of_page, *_FILTER_PARAMETERS],
+            parameters=[of_product, *of_page, *_FILTER_PARAMETERS],
             refusals=[*PAGE, "FET-0403"],
             successes={200: Success(description="One page", model=ConnectionListAnswer)},
         ),

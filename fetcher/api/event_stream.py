@@ -16,7 +16,8 @@ from fetcher.api.models.job_answers import EndedJobEvent
 from fetcher.api.stream_places import StreamPlaces
 from fetcher.domain.errors import FetcherError, PortUnavailable
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import EndedCursor, Job
+from fetcher.domain.job_store import EndedCursor
+from fetcher.domain.jobs import Job
 from fetcher.domain.json_text import dumps
 from fetcher.ports import JobRecords
 from fetcher.queries.ended_jobs import EndedJobs, cursor_of
@@ -52,12 +53,12 @@ def event_text(job: Job) -> bytes:
 
 
 class EventStreams:
-    """Opens streams, at most so many at a time."""
+    """Opens streams, as many at a time as there are places."""
 
-    def __init__(self, *, jobs: JobRecords, stopping: trio.Event, at_most: int) -> None:
+    def __init__(self, *, jobs: JobRecords, stopping: trio.Event, places: StreamPlaces) -> None:
         self._jobs = jobs
         self._stopping = stopping
-        self._places = StreamPlaces(at_most=at_most, refusal="Too many event streams")
+        self._places = places
 
     async def open(
         self, *, last_event_id: str | None, product_name: str | None, head_only: bool

@@ -27,7 +27,13 @@ from fetcher.api.models.schema_validation import (
     SchemaValidAnswer,
     ValidateSchemaRequest,
 )
-from fetcher.api.models.system import HealthBody, ReadinessBody, VersionBody
+from fetcher.api.models.system import (
+    HealthBody,
+    ReadinessBody,
+    TenantReadinessBody,
+    VersionBody,
+)
+from fetcher.api.operations_examples import OPERATIONS_EXAMPLES
 
 ID: Final = "0195a3f2-6b1e-7c40-9d52-3f8e0a6b7c11"
 
@@ -158,5 +164,7 @@ EXAMPLES: Final[Mapping[type[BaseModel] | None, object]] = {
         "version": "v1.0.0",
         "deployment_mode": "local",
     },
+    TenantReadinessBody: {"error": "multi-tenant mode is disabled"},
     VersionBody: {"version": "v1.0.0", "requestDate": _CREATED},
+    **OPERATIONS_EXAMPLES,
 }

@@ -7,13 +7,14 @@ from typing import TypeAlias, cast
 import h11
 import trio
 from hypercorn.config import Config
-from hypercorn.events import RawData
+from hypercorn.events import Event, RawData
 from hypercorn.protocol import ProtocolWrapper
 from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.task_group import TaskGroup
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import AppWrapper
+from hypercorn.typing import Event as StopEvent
 
 _Sendable: TypeAlias = h11.Data | h11.EndOfMessage | h11.InformationalResponse | h11.Response
 
@@ -52,9 +53,29 @@ class ClientStream:
 
 class Http1(H11Protocol):
     """Hypercorn's HTTP/1, which would turn into HTTP/2 where a client asks for it or assumes it,
-    and which sends an answer's head, body and end each for itself: three times the work of one."""
+    which sends an answer's head, body and end each for itself: three times the work of one, and
+    which takes the end of what a client sends for its going away."""
+
+    half_closed_seconds = 0.0
+    """How long a request is still worked on after a client's last byte: the end of the stream looks
+    the same whether the client has gone or only has nothing more to say (RFC 9112, 9.6)."""
 
     _head = b""
+    _answered: trio.Event
+
+    async def handle(self, event: Event) -> None:
+        await super().handle(event)
+        if isinstance(event, RawData) and not event.data and self.stream is not None:
+            with trio.move_on_after(self.half_closed_seconds):
+                await self._answered.wait()
+
+    async def _create_stream(self, request: h11.Request) -> None:
+        self._answered = trio.Event()
+        await super()._create_stream(request)
+
+    async def _close_stream(self) -> None:
+        await super()._close_stream()
+        self._answered.set()
 
     async def _send_h11_event(self, event: _Sendable) -> None:
         """The head waits for what follows it, which is never long in coming."""
@@ -81,35 +102,62 @@ class _IdleDeadline:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._is_started = False
-        self.is_idle = False
-        self.scope = trio.CancelScope()
+        self._is_awaited = self._has_ended = False
+        self._scope = trio.CancelScope()
+        self._deadline = math.inf
+        """For ever while a request is worked on."""
 
     async def restart(self, tasks: TaskGroup, action: Callable[[], Awaitable[None]]) -> None:
-        self.is_idle = True
-        self.scope.deadline = trio.current_time() + self._seconds
-        if not self._is_started:
-            self._is_started = True
+        self._move(trio.current_time() + self._seconds)
+        if not self._is_awaited and not self._has_ended:
+            self._is_awaited = True
             tasks.spawn(action)
 
     async def stop(self) -> None:
-        self.is_idle = False
-        self.scope.deadline = math.inf
+        self._move(math.inf)
 
     def end(self) -> None:
-        self.is_idle = False
-        self.scope.cancel()
+        """Nobody waits for it any more."""
+        self._has_ended = True
+        self._scope.cancel()
+
+    async def passes(self, stopping: StopEvent) -> bool:
+        """Wait until the connection was idle for too long, or is idle while the server stops.
+
+        A request may come in the very tick in which the deadline fires: a scope that has fired
+        stays cancelled wherever its deadline is moved to, so that the wait begins anew.
+        """
+        try:
+            while not self._has_ended:
+                with trio.CancelScope(deadline=self._deadline) as self._scope:
+                    await stopping.wait()
+                    return self._deadline < math.inf
+                if trio.current_time() >= self._deadline:
+                    return not self._has_ended
+            return False
+        finally:
+            self._is_awaited = False
+
+    def _move(self, deadline: float) -> None:
+        self._deadline = self._scope.deadline = deadline
 
 
 class Connection(TCPServer):
     """Hypercorn's connection, which would wait out its idle deadline after the client has left."""
 
     def __init__(
-        self, app: AppWrapper, config: Config, context: WorkerContext, client: "ClientStream"
+        self,
+        app: AppWrapper,
+        config: Config,
+        context: WorkerContext,
+        client: "ClientStream",
+        *,
+        half_closed_seconds: float,
     ) -> None:
         super().__init__(
             app, config, context, {}, cast("trio.SSLStream[trio.SocketStream]", client)
         )
+        self._half_closed_seconds = half_closed_seconds
         self._idle = _IdleDeadline(config.keep_alive_timeout)
         self.idle_task = self._idle  # type: ignore[assignment] # by its methods it is one
 
@@ -119,7 +167,7 @@ class Connection(TCPServer):
 
     @protocol.setter
     def protocol(self, made: ProtocolWrapper) -> None:
-        made.protocol = Http1(
+        http1 = Http1(
             made.app,
             made.config,
             made.context,
@@ -130,6 +178,8 @@ class Connection(TCPServer):
             made.server,
             made.send,
         )
+        http1.half_closed_seconds = self._half_closed_seconds
+        made.protocol = http1
         self._protocol = made
 
     async def _read_data(self) -> None:
@@ -137,8 +187,6 @@ class Connection(TCPServer):
         self._idle.end()
 
     async def _idle_timeout(self) -> None:
-        with self._idle.scope:
-            await self.context.terminated.wait()
-        if self._idle.is_idle:
+        if await self._idle.passes(self.context.terminated):
             with trio.CancelScope(shield=True):
                 await self._initiate_server_close()

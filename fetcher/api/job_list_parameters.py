@@ -1,14 +1,13 @@
 """Query parameters of the list of jobs: the rules of other lists, with a cursor for a page."""
 
-import base64
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
 
 from werkzeug.datastructures import MultiDict
 
+from fetcher.api.list_cursors import CURSOR_SCHEMA, parse_place, place_text
 from fetcher.api.list_parameters import (
     DEFAULT_LIMIT,
     MAX_VALUE_BYTES,
@@ -24,14 +23,12 @@ from fetcher.api.list_parameters import (
 from fetcher.api.routing import Parameter, query_parameter
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import JobCursor, JobQuery, JobStatus
+from fetcher.domain.job_store import JobCursor, JobQuery
+from fetcher.domain.jobs import JobStatus
 
 DAY = timedelta(days=1)
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 12, 31, tzinfo=UTC)
-_CURSOR = re.compile(r"[A-Za-z0-9_-]{32}", re.ASCII)
-_CURSOR_TIME_BYTES = 8
 _INSTANT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,9})?"
     r"(?:[Zz]|[+-][0-9]{2}:[0-9]{2})",
@@ -73,7 +70,7 @@ def list_parameters(max_limit: int) -> Sequence[Parameter]:
             (
                 "cursor",
                 "`nextCursor` of the page before",
-                {"type": "string", "pattern": "^A[A-Za-f][A-Za-z0-9_-]{30}$"},
+                CURSOR_SCHEMA,
             ),
         )
     )
@@ -111,24 +108,13 @@ def job_list_request(
 
 
 def cursor_text(cursor: JobCursor) -> str:
-    """Microseconds of ``created_at``, then the id; :func:`parse_cursor` reads it back."""
-    microseconds = (cursor.created_at - _EPOCH) // timedelta(microseconds=1)
-    place = microseconds.to_bytes(_CURSOR_TIME_BYTES, signed=True) + cursor.job_id.bytes
-    return base64.urlsafe_b64encode(place).decode("ascii")
+    return place_text(cursor.created_at, cursor.job_id)
 
 
 def parse_cursor(text: str) -> JobCursor:
     """Raise ``FET-0405`` for what no answer gave."""
-    if not _CURSOR.fullmatch(text):
-        raise invalid_parameter("cursor")
-    place = base64.urlsafe_b64decode(text)
-    microseconds = int.from_bytes(place[:_CURSOR_TIME_BYTES], signed=True)
-    if not 0 <= microseconds <= (_LATEST - _EPOCH) // timedelta(microseconds=1):
-        raise invalid_parameter("cursor")
-    return JobCursor(
-        created_at=_EPOCH + timedelta(microseconds=microseconds),
-        job_id=JobId(UUID(bytes=place[_CURSOR_TIME_BYTES:])),
-    )
+    created_at, job_id = parse_place(text)
+    return JobCursor(created_at=created_at, job_id=JobId(job_id))
 
 
 def _status(word: str) -> JobStatus:

@@ -1,9 +1,10 @@
 """``/v1/fetcher`` (spec rest-api 9; events: design section 8)."""
 
+from contextlib import AbstractContextManager
+
 from quart import Response, request
 
-from fetcher.api.asgi import request_id_of
-from fetcher.api.connection_routes import request_tenant
+from fetcher.api.asgi import caller_of, request_id_of
 from fetcher.api.event_stream import EVENT_ID, EventStreams
 from fetcher.api.idempotency_header import IDEMPOTENCY_KEY, sent_idempotency_key
 from fetcher.api.job_list_parameters import cursor_text, job_list_request, list_parameters
@@ -21,19 +22,25 @@ from fetcher.api.payloads import read_payload
 from fetcher.api.problems import TOO_MANY_STREAMS
 from fetcher.api.product_header import optional_product, product_parameter
 from fetcher.api.refusals import BODY, ID, NEW_JOB, PAGE
+from fetcher.api.request_tenant import request_tenant, tenant_attributes
 from fetcher.api.routing import Parameter, Route, Success, answer, large_answer
 from fetcher.api.services import ApiServices
+from fetcher.commands.audit import Deed
 from fetcher.commands.cancel_job import CancelJob
 from fetcher.commands.create_job import CreatedJob, CreateJob, JobRules
 from fetcher.commands.job_admission import JobAdmission
 from fetcher.commands.preflight import Preflight
 from fetcher.commands.rerun_job import RerunJob
 from fetcher.commands.resolve_sources import ResolveSources
-from fetcher.domain.jobs import Job, JobPage
+from fetcher.domain.audit import AuditAction, AuditOutcome
+from fetcher.domain.job_store import JobPage
+from fetcher.domain.jobs import Job
+from fetcher.ports import Span
 from fetcher.queries.get_job import get_job
 from fetcher.queries.list_jobs import list_jobs
 
 ROOT = "/v1/fetcher"
+CREATE_SPAN = "service.create_fetcher_job"
 INLINE_VALUES = 5000
 """A job with more filter values than these is written out in a thread."""
 
@@ -43,6 +50,8 @@ class JobRoutes:
 
     def __init__(self, services: ApiServices) -> None:
         settings = services.settings
+        self._audit = services.audit
+        self._tenant = services.tenant
         self._jobs = services.jobs
         self._list_rules = ListRules(
             max_limit=settings.max_page_limit, max_range_months=settings.max_date_range_months
@@ -50,7 +59,7 @@ class JobRoutes:
         self._create = CreateJob(
             resolve=ResolveSources(internal=services.internal_sources, stored=services.connections),
             jobs=services.jobs,
-            preflight=Preflight(services.sources),
+            preflight=Preflight(services.sources, services.operations.breakers),
             admission=JobAdmission(
                 services.jobs,
                 max_pending=settings.jobs_max_pending,
@@ -66,6 +75,7 @@ class JobRoutes:
                 path=ROOT,
             ),
         )
+        self._tracer = services.tracer
         self._rerun = RerunJob(jobs=services.jobs, create=self._create)
         self._cancel = CancelJob(
             jobs=services.jobs,
@@ -75,9 +85,7 @@ class JobRoutes:
             key_prefix=services.key_prefix,
         )
         self._streams = EventStreams(
-            jobs=services.jobs,
-            stopping=services.stopping,
-            at_most=services.settings.max_event_streams,
+            jobs=services.jobs, stopping=services.stopping, places=services.event_places()
         )
 
     async def create(self) -> Response:
@@ -88,7 +96,12 @@ class JobRoutes:
             CreateJobRequest,
             lambda payload: self._create.judge(payload.to_command(request_id=request_id)),
         )
-        return _created(await self._create(judged, tenant=request_tenant(), key=key))
+        async with self._audit.deed(AuditAction.JOB_CREATED, caller_of(request.scope)) as deed:
+            with self._create_span() as span:
+                created = await self._create(judged, tenant=request_tenant(self._tenant), key=key)
+                tell_created(span, created)
+            _tell(deed, created)
+        return _created(created)
 
     async def list(self) -> Response:
         product_name = optional_product(request)
@@ -105,14 +118,30 @@ class JobRoutes:
         )
 
     async def cancel(self, id: str) -> Response:  # noqa: A002 - the route template's name
-        cancelled = await self._cancel(job_id(id))
+        found_id, caller = job_id(id), caller_of(request.scope)
+        async with self._audit.deed(
+            AuditAction.JOB_CANCELLED, caller, target=str(found_id)
+        ) as deed:
+            cancelled = await self._cancel(found_id)
+            deed.product = cancelled.job.product_name
         return answer(CancelJobAnswer.of(cancelled), 200 if cancelled.has_ended else 202)
 
     async def rerun(self, id: str) -> Response:  # noqa: A002 - the route template's name
-        created = await self._rerun(
-            job_id(id), tenant=request_tenant(), request_id=request_id_of(request.scope)
-        )
+        found_id, caller = job_id(id), caller_of(request.scope)
+        async with self._audit.deed(AuditAction.JOB_RERUN, caller, target=str(found_id)) as deed:
+            with self._create_span() as span:
+                created = await self._rerun(
+                    found_id,
+                    tenant=request_tenant(self._tenant),
+                    request_id=request_id_of(request.scope),
+                )
+                tell_created(span, created)
+            _tell(deed, created)
+            deed.target = str(found_id)
         return _created(created)
+
+    def _create_span(self) -> AbstractContextManager[Span]:
+        return self._tracer.span(CREATE_SPAN, attributes=tenant_attributes(self._tenant))
 
     async def get(self, id: str) -> Response:  # noqa: A002 - the route template's name
         job = await get_job(self._jobs, job_id(id))
@@ -126,6 +155,18 @@ class JobRoutes:
             product_name=optional_product(request),
             head_only=request.method == "HEAD",
         )
+
+
+def _tell(deed: Deed, created: CreatedJob) -> None:
+    deed.target = str(created.job.id)
+    deed.product = created.job.product_name
+    if not created.is_new:
+        deed.outcome = AuditOutcome.REPEATED
+
+
+def tell_created(span: Span, created: CreatedJob) -> None:
+    span.note("fetcher.job.id", str(created.job.id))
+    span.note("fetcher.job.is_new", created.is_new)
 
 
 def _created(created: CreatedJob) -> Response:

@@ -11,6 +11,7 @@ from fetcher.api.asgi import (
     OF_SOURCE,
     REQUEST_ID,
     ROUTE,
+    TENANT,
     UNMATCHED,
     AsgiApp,
     Receive,
@@ -20,10 +21,12 @@ from fetcher.api.asgi import (
     noted,
     send_end,
     send_problem,
+    sent_trace,
 )
 from fetcher.api.metrics import KNOWN_METHODS, HttpMetrics
 from fetcher.api.problems import Problem, problem_of
 from fetcher.domain.crash_report import crash_places, crash_types
+from fetcher.ports import SPAN_CANCELLED, UNTRACED, SpanKind, Tracer
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +35,11 @@ CLIENT_GONE = 499
 """What is logged where no answer was sent because nobody waited for it any more."""
 
 _REMOVED = re.compile(r"[\r\n\0]")
-_QUIET = frozenset({"/health", "/readyz", "/metrics"})
+_QUIET = frozenset({"/health", "/readyz", "/readyz/tenant/{id}", "/metrics"})
+"""Templates of routes that machines ask every few seconds: neither logged nor traced."""
+_PARAMETER = re.compile(r"\{[^}]*\}")
+_QUIET_PATH = re.compile("(?:" + "|".join(_PARAMETER.sub("[^/]+", each) for each in _QUIET) + ")/?")
+"""Their paths as sent: the route is not known yet when a span begins."""
 
 
 def effective_request_id(sent: str | None) -> str:
@@ -52,8 +59,18 @@ def crash_facts(error: BaseException) -> dict[str, object]:
 class Observed:
     """Gives each request its id, and tells what became of it."""
 
-    def __init__(self, app: AsgiApp, *, metrics: HttpMetrics) -> None:
+    def __init__(
+        self,
+        app: AsgiApp,
+        *,
+        metrics: HttpMetrics,
+        tracer: Tracer = UNTRACED,
+        trusts_sent_trace: bool = False,
+    ) -> None:
+        """With ``trusts_sent_trace`` a request goes on with the trace that its headers name."""
         self._app = app
+        self._tracer = tracer
+        self._trusts_sent_trace = trusts_sent_trace
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,21 +80,42 @@ class Observed:
         request_id = effective_request_id(header(scope, b"x-request-id"))
         note(scope, REQUEST_ID, request_id)
         answer = _Answer(send, request_id)
-        started = trio.current_time()
         with structlog.contextvars.bound_contextvars(request_id=request_id):
-            try:
-                await self._app(scope, receive, answer.send)
-            except Exception as error:  # noqa: BLE001 - one request's crash must not end others
-                problem = problem_of(_only_one_of(error))
-                if answer.has_begun or problem.status >= 500:
-                    log.error("request_crashed", **crash_facts(error))
-                await answer.fail(problem)
-            finally:
-                self._tell(scope, answer, trio.current_time() - started)
+            if _QUIET_PATH.fullmatch(scope["path"]):
+                await self._answer(scope, receive, answer)
+                return
+            parent = sent_trace(scope) if self._trusts_sent_trace else None
+            method = _method(scope)
+            with self._tracer.span(method, kind=SpanKind.SERVER, parent=parent) as span:
+                await self._answer(scope, receive, answer)
+                route = noted(scope, ROUTE) or UNMATCHED
+                span.rename(f"{method} {route}")
+                span.note("http.request.method", method)
+                span.note("http.route", route)
+                for name, tenant_id in _tenant(scope, "tenant.id").items():
+                    span.note(name, tenant_id)
+                status = answer.status or CLIENT_GONE
+                span.note("http.response.status_code", status)
+                if status >= 500:
+                    span.fail(str(status))
+                elif answer.status is None:
+                    span.note(SPAN_CANCELLED, True)
+
+    async def _answer(self, scope: HTTPScope, receive: Receive, answer: "_Answer") -> None:
+        started = trio.current_time()
+        try:
+            await self._app(scope, receive, answer.send)
+        except Exception as error:  # noqa: BLE001 - one request's crash must not end others
+            problem = problem_of(_only_one_of(error))
+            if answer.has_begun or problem.status >= 500:
+                log.error("request_crashed", **crash_facts(error), **_tenant(scope))
+            await answer.fail(problem)
+        finally:
+            self._tell(scope, answer, trio.current_time() - started)
 
     def _tell(self, scope: HTTPScope, answer: "_Answer", seconds: float) -> None:
         route = noted(scope, ROUTE) or UNMATCHED
-        method = scope["method"] if scope["method"] in KNOWN_METHODS else "OTHER"
+        method = _method(scope)
         status = answer.status or CLIENT_GONE
         self._metrics.observe(method=method, route=route, status=status, seconds=seconds)
         if route in _QUIET:
@@ -93,6 +131,7 @@ class Observed:
             http_latency_ms=round(seconds * 1000),
             message_prefix=f"{answer.request_id} | ",
             **{"X-Request-Id": answer.request_id},
+            **_tenant(scope),
         )
 
 
@@ -142,6 +181,16 @@ def _only_one_of(error: Exception) -> Exception:
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
+
+
+def _tenant(scope: HTTPScope, name: str = "tenant_id") -> dict[str, str]:
+    """Whose request it was, where there are tenants."""
+    tenant_id = noted(scope, TENANT)
+    return {} if tenant_id is None else {name: tenant_id}
+
+
+def _method(scope: HTTPScope) -> str:
+    return scope["method"] if scope["method"] in KNOWN_METHODS else "OTHER"
 
 
 def _client(scope: HTTPScope) -> str:

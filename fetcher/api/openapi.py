@@ -2,15 +2,19 @@
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from fetcher.api.examples import EXAMPLES, ID
+from fetcher.api.models.jobs import LimitsRequest
 from fetcher.api.models.system import ProblemBody, RelayedBody
 from fetcher.api.openapi_answers import Schema, Schemas, responses_of
 from fetcher.api.routing import JSON, Route
 from fetcher.api.services import DocumentFacts
+from fetcher.domain.jobs import LIMIT_NAMES
+from fetcher_engine import Limits
 
 _REF = "#/components/schemas/{model}"
 _PATH_PARAMETER = re.compile(r"\{([a-z]+)\}")
@@ -19,15 +23,26 @@ SECURITY_SCHEME = "bearer"
 
 
 def openapi_document(
-    routes: Sequence[Route], facts: DocumentFacts, *, asks_for_token: bool, relays: bool = False
+    routes: Sequence[Route],
+    facts: DocumentFacts,
+    *,
+    ceilings: Limits,
+    asks_for_token: bool,
+    relays: bool = False,
+    has_tenants: bool = False,
 ) -> dict[str, object]:
-    """Every route, its parameters, bodies and answers. Without ``asks_for_token`` a token may be
-    sent, and is not looked at; ``relays``: refusals may be in the authorization service's words."""
-    references, definitions = _schemas(routes)
+    """Every route, its parameters, bodies and answers. ``ceilings``: what a request may lower.
+    Without ``asks_for_token`` a token may be sent, and is not looked at; ``relays``: refusals may
+    be in the authorization service's words; with ``has_tenants`` the token names one."""
+    references, definitions = _schemas(routes, ceilings)
     paths: dict[str, dict[str, object]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(
-            route, references, asks_for_token=asks_for_token, relays=relays
+            route,
+            references,
+            asks_for_token=asks_for_token,
+            relays=relays,
+            has_tenants=has_tenants,
         )
     return {
         "openapi": "3.1.0",
@@ -40,7 +55,9 @@ def openapi_document(
     }
 
 
-def _schemas(routes: Sequence[Route]) -> tuple[dict[type[BaseModel], Schema], Schema]:
+def _schemas(
+    routes: Sequence[Route], ceilings: Limits
+) -> tuple[dict[type[BaseModel], Schema], Schema]:
     models: set[type[BaseModel]] = {ProblemBody, RelayedBody}
     for route in routes:
         models.update(s.model for s in route.successes.values() if s.model is not None)
@@ -59,7 +76,17 @@ def _schemas(routes: Sequence[Route]) -> tuple[dict[type[BaseModel], Schema], Sc
             # To leave out is not to send null, which some schemas do not allow.
             if told.get("default", ...) is None:
                 del told["default"]
+    _tell_ceilings(definitions, ceilings)
     return references, definitions
+
+
+def _tell_ceilings(definitions: dict[str, Any], ceilings: Limits) -> None:
+    told = definitions.get(LimitsRequest.__name__, {}).get("properties", {})
+    for name, limit in told.items():
+        ceiling = getattr(ceilings, LIMIT_NAMES[name])
+        for alternative in limit["anyOf"]:
+            if alternative["type"] != "null":
+                alternative["maximum"] = ceiling
 
 
 def _name(model: type[BaseModel]) -> str:
@@ -76,16 +103,21 @@ _SECURITY_SCHEMES = {
 
 
 def _operation(
-    route: Route, schemas: Schemas, *, asks_for_token: bool, relays: bool
+    route: Route, schemas: Schemas, *, asks_for_token: bool, relays: bool, has_tenants: bool
 ) -> dict[str, object]:
     operation: dict[str, object] = {
         "operationId": route.name,
         "summary": route.summary,
         "tags": [route.tag],
-        "responses": responses_of(route, schemas, asks_for_token=asks_for_token, relays=relays),
+        "responses": responses_of(
+            route, schemas, asks_for_token=asks_for_token, relays=relays, has_tenants=has_tenants
+        ),
     }
     if route.permission is not None:
-        operation["security"] = [{SECURITY_SCHEME: []}, *([] if asks_for_token else [{}])]
+        operation["security"] = [
+            {SECURITY_SCHEME: []},
+            *([] if asks_for_token or has_tenants else [{}]),
+        ]
     parameters = _parameters(route)
     if parameters:
         operation["parameters"] = parameters
@@ -100,6 +132,7 @@ def _operation(
 
 
 def _parameters(route: Route) -> list[dict[str, object]]:
+    described = {each.name for each in route.parameters if each.place == "path"}
     in_path: list[dict[str, object]] = [
         {
             "name": name,
@@ -110,6 +143,7 @@ def _parameters(route: Route) -> list[dict[str, object]]:
             "example": ID,
         }
         for name in _PATH_PARAMETER.findall(route.path)
+        if name not in described
     ]
     return in_path + [
         {

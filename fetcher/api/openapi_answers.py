@@ -8,7 +8,13 @@ from pydantic import BaseModel
 from fetcher.api.examples import EXAMPLES
 from fetcher.api.links import LINKS
 from fetcher.api.models.system import ProblemBody, RelayedBody
-from fetcher.api.refusals import OF_AUTHORIZATION, OF_EVERY_OPERATION, Refusal, by_status
+from fetcher.api.refusals import (
+    OF_AUTHORIZATION,
+    OF_EVERY_OPERATION,
+    OF_TENANTS,
+    Refusal,
+    by_status,
+)
 from fetcher.api.routing import JSON, Route, Success
 
 TEXT: Final = "text/plain"
@@ -44,12 +50,18 @@ _CREDENTIALS: Final = frozenset({401, 403, 503})
 
 
 def responses_of(
-    route: Route, schemas: Schemas, *, asks_for_token: bool, relays: bool
+    route: Route, schemas: Schemas, *, asks_for_token: bool, relays: bool, has_tenants: bool = False
 ) -> dict[str, object]:
     """By status. Where the authorization service's words are ``relays``-ed, its status may be any:
     those are the ranges ``4XX`` and ``5XX``."""
     is_guarded = asks_for_token and route.permission is not None
-    codes = [*OF_EVERY_OPERATION, *route.refusals, *(OF_AUTHORIZATION if is_guarded else ())]
+    is_of_tenant = has_tenants and route.permission is not None
+    codes = [
+        *OF_EVERY_OPERATION,
+        *route.refusals,
+        *(OF_AUTHORIZATION if is_guarded else ()),
+        *(OF_TENANTS if is_of_tenant else ()),
+    ]
     responses: dict[str, object] = {
         str(status): _success(success, schemas) | _links(route.name, status)
         for status, success in route.successes.items()
@@ -138,5 +150,5 @@ def _either(success: object, refused: Mapping[str, object]) -> dict[str, object]
     return {
         "description": f"{own['description']}; {refused['description']}",
         "headers": _headers([]),
-        "content": {**other, JSON: {"schema": {"anyOf": schemas}}},
+        "content": {**other, JSON: {**own["content"][JSON], "schema": {"anyOf": schemas}}},
     }

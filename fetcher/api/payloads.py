@@ -6,17 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final, TypeVar
 
 import brotli
-import trio
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError
 from quart import Request
 from werkzeug.exceptions import RequestEntityTooLarge
 
+from fetcher.api.asgi import tenant_id_of
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.json_text import JsonTextError, ObjectWithRepeats, parse
 from fetcher.domain.json_values import JsonValue
 from fetcher.domain.member_paths import member
+from fetcher.queries.turns import Turns
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_DEPTH = 64
@@ -37,7 +38,7 @@ _OBJECT: Final = "Input should be a valid object"
 
 _DEEP: frozenset[type[object]] = frozenset({dict, list, ObjectWithRepeats})
 
-_decoders = trio.CapacityLimiter(2)
+_decoders = Turns(2)
 
 
 class Part(BaseModel):
@@ -114,8 +115,8 @@ async def read_payload(request: Request, model: type[M], then: Callable[[M], T])
     body = await request.get_data(False, False, False)
     if len(body) <= INLINE_BYTES and not encodings:
         return then(decode(body, encodings, model))
-    return await trio.to_thread.run_sync(
-        lambda: then(decode(body, encodings, model)), limiter=_decoders
+    return await _decoders.in_thread(
+        lambda: then(decode(body, encodings, model)), tenant_id_of(request.scope)
     )
 
 

@@ -21,10 +21,12 @@ from fetcher.domain.errors import (
     OperationRefused,
     PortError,
     PortUnavailable,
+    QueueMissing,
     Unroutable,
 )
 from fetcher.domain.json_text import dumps
 from fetcher.domain.remedies import remedy
+from fetcher.domain.tenants import TenantsLeftAlone, TenantUnknown
 from fetcher_engine import EngineError, ErrorCategory, Stage
 
 RETRY_AFTER_SECONDS = 5
@@ -63,13 +65,25 @@ STATUS: Mapping[str, int] = MappingProxyType(
         "FET-1025": 409,
         "FET-1026": 422,
         "FET-1027": 422,
+        "FET-1028": 409,
         "FET-1040": 400,
         "FET-1061": 400,
         "FET-1062": 400,
+        "FET-1080": 400,
+        "FET-1081": 404,
+        "FET-1082": 503,
+        "MISSING_TOKEN": 401,
+        "INVALID_TOKEN": 401,
+        "MISSING_TENANT": 401,
+        "INVALID_TENANT": 401,
+        "0131": 403,
+        "TENANT_NOT_FOUND": 404,
+        "TENANT_DB_ERROR": 500,
+        "SERVICE_UNAVAILABLE": 503,
     }
 )
-"""Spec 6.2, and the codes of operations that it does not have (docs/errors.md). A code that is a
-number is its own status."""
+"""Spec 6.2, configuration 11.2, and the codes of operations that they do not have (docs/errors.md).
+A code that is a number is its own status; the platform's ``0131`` is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +171,7 @@ WIRE_CATEGORIES: Mapping[str, tuple[Mapping[ErrorCategory, _Category], _Category
 by category, and for all others."""
 
 TOO_MANY_STREAMS: Final = "too_many_streams"
+REQUESTS_LIMIT: Final = "tenant_requests_limit"
 BAD_FRAMING: Final = "bad_framing"
 
 FRAMEWORK_CODES: Mapping[int, str] = MappingProxyType(
@@ -172,6 +187,15 @@ FRAMEWORK_CODES: Mapping[int, str] = MappingProxyType(
 
 _PORT_ERRORS: tuple[tuple[type[PortError], tuple[str, str, str]], ...] = (
     (OperationRefused, ("FET-0002", "Internal Server Error", "an internal error occurred")),
+    (
+        QueueMissing,
+        ("FET-1028", "Queue Missing", "the broker lacks a queue: `fetcher topology declare`"),
+    ),
+    (TenantUnknown, ("FET-1081", "Tenant Not Found", "the tenant is not known")),
+    (
+        TenantsLeftAlone,
+        ("FET-1082", "Tenant Service Unavailable", "the Tenant Manager is left alone for a while"),
+    ),
     (PortUnavailable, ("FET-0003", "Service Unavailable", "a part of the service is away")),
     (Unroutable, ("FET-0003", "Service Unavailable", "a part of the service is away")),
     (DuplicateConfigName, ("FET-1002", "Conflict", "the config name is already used")),
@@ -284,7 +308,7 @@ def _coded(
     more: Mapping[str, object] | None = None,
     retry_after_seconds: float | None = None,
 ) -> Problem:
-    number = int(code) if code.isdigit() else None
+    number = int(code) if code.isdigit() and code not in STATUS else None
     actual = status or number or STATUS.get(code, 500)
     return Problem(
         status=actual,

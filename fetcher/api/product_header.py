@@ -12,13 +12,15 @@ MAX_CHARACTERS = 100
 _NAME = re.compile(r"[a-z0-9_-]+", re.ASCII)
 
 
-def product_parameter(description: str) -> Parameter:
+def product_parameter(description: str, *, required: bool = False) -> Parameter:
     """As the API document has it; blanks around the name, and upper case, are taken too."""
+    shortest = 1 if required else 0
     return Parameter(
         name=HEADER,
         place="header",
         description=description,
-        schema={"type": "string", "pattern": f"^[A-Za-z0-9_-]{{1,{MAX_CHARACTERS}}}$"},
+        required=required,
+        schema={"type": "string", "pattern": f"^[A-Za-z0-9_-]{{{shortest},{MAX_CHARACTERS}}}$"},
         example="acme-reports",
     )
 

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from fetcher.api.problems import BAD_FRAMING, FRAMEWORK_CODES, STATUS, TOO_MANY_STREAMS
+from fetcher.api.problems import (
+    BAD_FRAMING,
+    FRAMEWORK_CODES,
+    REQUESTS_LIMIT,
+    STATUS,
+    TOO_MANY_STREAMS,
+)
 from fetcher_engine import ErrorCategory
 
 SOURCE_FAILED: Final = tuple(f"engine_{category}" for category in ErrorCategory)
@@ -44,9 +50,22 @@ _MEANINGS: Final[Mapping[str, str]] = MappingProxyType(
         "FET-1025": "the key was used with another request",
         "FET-1026": "the result is too large for a preview",
         "FET-1027": "the result cannot be opened",
+        "FET-1028": "the broker lacks a queue that the operator declares",
         "FET-1040": "a connection could not be tested",
         "FET-1061": "more is asked for than the limits allow",
         "FET-1062": "none of the data sources is configured",
+        "FET-1080": "there is no tenant to act for",
+        "FET-1081": "the tenant is not known any more",
+        "FET-1082": "the Tenant Manager is left alone for a while",
+        "MISSING_TOKEN": "no token",
+        "INVALID_TOKEN": "the token cannot be read",
+        "MISSING_TENANT": "the token names no tenant",
+        "INVALID_TENANT": "the token names what can be no tenant",
+        "0131": "the tenant is suspended, or may not use this service",
+        "TENANT_NOT_FOUND": "the tenant is not known",
+        "TENANT_DB_ERROR": "the tenant could not be opened",
+        "SERVICE_UNAVAILABLE": "the tenant cannot be served for now",
+        REQUESTS_LIMIT: "the tenant has too many requests under way",
         "too_many_pending_jobs": "too many jobs wait already",
         "rate_limit_exceeded": "the connection was tested too often",
         TOO_MANY_STREAMS: "as many streams are open as may be",
@@ -62,6 +81,7 @@ _NUMERIC: Final[Mapping[str, int]] = MappingProxyType(
     {
         "too_many_pending_jobs": 429,
         "rate_limit_exceeded": 429,
+        REQUESTS_LIMIT: 429,
         TOO_MANY_STREAMS: 503,
         BAD_FRAMING: 400,
         **{code: status for status, code in FRAMEWORK_CODES.items()},
@@ -80,6 +100,19 @@ OF_EVERY_OPERATION: Final = (
     "overloaded",
 )
 OF_AUTHORIZATION: Final = ("FET-0006", "FET-0007")
+OF_TENANTS: Final = (
+    "MISSING_TOKEN",
+    "INVALID_TOKEN",
+    "MISSING_TENANT",
+    "INVALID_TENANT",
+    "0131",
+    "TENANT_NOT_FOUND",
+    "FET-1081",
+    REQUESTS_LIMIT,
+    "TENANT_DB_ERROR",
+    "SERVICE_UNAVAILABLE",
+    "FET-1082",
+)
 BODY: Final = ("FET-0001",)
 ID: Final = ("FET-0404", "FET-1001")
 PAGE: Final = ("FET-0405", "FET-0406", "FET-0407", "FET-0408", "FET-0409")

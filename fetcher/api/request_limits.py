@@ -1,26 +1,25 @@
 """What a request may cost before any operation sees it (spec rest-api 2.2).
 
-The body is read here, whole, before the application runs: within a deadline, at most 4 MiB, and
-within what all requests together may hold. So no operation ever waits for a client, and a refused
-client finds its answer although it is still sending. Nothing is read for a caller who is not let
-in.
+Its head is judged first; then the body is read, whole, before the application runs: within a
+deadline, at most 4 MiB, and within what all requests together may hold. So no operation ever waits
+for a client, and a refused client finds its answer although it is still sending. Nothing is read
+for a caller who is not let in.
 """
 
 from collections.abc import Awaitable, Callable
 from enum import Enum, auto
 
 import trio
-from hypercorn.typing import ASGIReceiveEvent, HTTPScope, Scope
+from hypercorn.typing import HTTPScope, Scope
 
-from fetcher.api.asgi import AsgiApp, Receive, Send, header, send_end, send_problem
+from fetcher.api.asgi import AsgiApp, Receive, Send, header, tenant_id_of
+from fetcher.api.fair_room import FairRoom
+from fetcher.api.incoming import Incoming, Replay, incoming_of, refuse, refuse_and_close
 from fetcher.api.payloads import MAX_BODY_BYTES
 from fetcher.api.problems import BAD_FRAMING, Problem, framework_problem
 
 MAX_HEADER_BYTES = 4096
 MAX_HELD_BYTES = 256 * 1024 * 1024
-LINGER_SECONDS = 2.0
-"""How long a refused client may go on sending. Closing at once would reset the connection, and
-the client would lose the answer that lies before it."""
 
 
 class _Refusal(Enum):
@@ -41,14 +40,12 @@ Admission = Callable[[HTTPScope], Awaitable[Problem | None]]
 """Judges a request by its head: the problem that it is refused with, None where it may go on."""
 
 
-class RequestLimits:
-    """Refuses what is too large or too slow; hands on a body that is complete."""
+class RequestHeads:
+    """Hands on requests whose head is in order and whose caller is let in."""
 
-    def __init__(self, app: AsgiApp, *, admit: Admission, body_seconds: float) -> None:
+    def __init__(self, app: AsgiApp, *, admit: Admission) -> None:
         self._app = app
         self._admit = admit
-        self._body_seconds = body_seconds
-        self._held_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -58,35 +55,46 @@ class RequestLimits:
             await self._app(scope, receive, send)
             return
         scope["path"] = _raw_path(scope)
-        incoming = _Incoming(receive)
-        if _header_bytes(scope) > MAX_HEADER_BYTES:
-            problem = framework_problem(431, "Request Header Fields Too Large")
-            await _refuse(problem, incoming, send)
+        incoming = incoming_of(scope, receive)
+        problem = _problem_of_head(scope)
+        if problem is not None:
+            await refuse_and_close(problem, incoming, send)
             return
-        if _has_two_lengths(scope):
-            problem = framework_problem(400, "Bad Request", error_code=BAD_FRAMING)
-            await _refuse(problem, incoming, send)
+        problem = await self._admit(scope)
+        if problem is not None:
+            await refuse(problem, incoming, send)
             return
-        refused = await self._admit(scope)
-        if refused is not None and not _has_body(scope):
-            await send_problem(send, refused)
-            await send_end(send)
+        await self._app(scope, incoming, send)
+
+
+class RequestBodies:
+    """Refuses what is too large or too slow; hands on a body that is complete.
+
+    With tenants none of them takes more of the room than it leaves free.
+    """
+
+    def __init__(self, app: AsgiApp, *, body_seconds: float) -> None:
+        self._app = app
+        self._body_seconds = body_seconds
+        self._room = FairRoom(MAX_HELD_BYTES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
             return
-        if refused is not None:
-            await _refuse(refused, incoming, send)
-            return
+        incoming, tenant_id = incoming_of(scope, receive), tenant_id_of(scope)
         body = bytearray()
         try:
-            refusal = await self._read(scope, incoming, body)
+            refusal = await self._read(scope, incoming, body, tenant_id)
             if refusal is None:
-                await self._app(scope, _Replay(bytes(body), receive), send)
+                await self._app(scope, Replay(bytes(body), receive), send)
             elif refusal is not _Refusal.GONE:
-                await _refuse(_PROBLEMS[refusal], incoming, send)
+                await refuse_and_close(_PROBLEMS[refusal], incoming, send)
         finally:
-            self._held_bytes -= len(body)
+            self._room.give_back(len(body), tenant_id)
 
     async def _read(
-        self, scope: HTTPScope, incoming: "_Incoming", body: bytearray
+        self, scope: HTTPScope, incoming: Incoming, body: bytearray, tenant_id: str
     ) -> _Refusal | None:
         """Fill ``body``, whose length is counted as held meanwhile."""
         declared = header(scope, b"content-length") or ""
@@ -99,72 +107,20 @@ class RequestLimits:
                     return _Refusal.GONE
                 if len(body) + len(chunk) > MAX_BODY_BYTES:
                     return _Refusal.TOO_LARGE
-                if self._held_bytes + len(chunk) > MAX_HELD_BYTES:
+                if not self._room.take(len(chunk), tenant_id):
                     return _Refusal.NO_ROOM
                 body += chunk
-                self._held_bytes += len(chunk)
                 if incoming.is_complete:
                     return None
         return _Refusal.TOO_SLOW
 
 
-class _Incoming:
-    """The body as it comes."""
-
-    def __init__(self, receive: Receive) -> None:
-        self._receive = receive
-        self.is_complete = False
-        """Nothing more will come: the body has ended, or the client is gone."""
-
-    async def next(self) -> bytes | None:
-        """The next piece, None where the client went away."""
-        event = await self._receive()
-        if event["type"] != "http.request":
-            self.is_complete = True
-            return None
-        self.is_complete = not event["more_body"]
-        return event["body"]
-
-    async def discard(self, discarded: trio.Event) -> None:
-        while not self.is_complete:
-            await self.next()
-        discarded.set()
-
-
-class _Replay:
-    """The body in one piece, then whatever the connection says."""
-
-    def __init__(self, body: bytes, receive: Receive) -> None:
-        self._body: bytes | None = body
-        self._receive = receive
-
-    async def __call__(self) -> ASGIReceiveEvent:
-        if self._body is None:
-            return await self._receive()
-        body, self._body = self._body, None
-        return {"type": "http.request", "body": body, "more_body": False}
-
-
-async def _refuse(problem: Problem, incoming: _Incoming, send: Send) -> None:
-    """Answer, take what still comes for a moment, close.
-
-    The server's reader blocks when nobody takes what it read, so somebody takes it until the
-    connection is closed.
-    """
-    await send_problem(send, problem, more_headers={"connection": "close"})
-    async with trio.open_nursery() as nursery:
-        discarded = trio.Event()
-        nursery.start_soon(incoming.discard, discarded)
-        with trio.move_on_after(LINGER_SECONDS):
-            await discarded.wait()
-        await send_end(send)
-        nursery.cancel_scope.cancel()
-
-
-def _has_body(scope: HTTPScope) -> bool:
-    """Whether more of the request may come than its head."""
-    declared = header(scope, b"content-length") or "0"
-    return declared.strip("0") != "" or header(scope, b"transfer-encoding") is not None
+def _problem_of_head(scope: HTTPScope) -> Problem | None:
+    if _header_bytes(scope) > MAX_HEADER_BYTES:
+        return framework_problem(431, "Request Header Fields Too Large")
+    if _has_two_lengths(scope):
+        return framework_problem(400, "Bad Request", error_code=BAD_FRAMING)
+    return None
 
 
 def _has_two_lengths(scope: HTTPScope) -> bool:

@@ -3,6 +3,7 @@
 import structlog
 from quart import Response, request
 
+from fetcher.api.asgi import caller_of
 from fetcher.api.list_parameters import invalid_parameter, last_values
 from fetcher.api.models.results import PreviewAnswer, preview_json
 from fetcher.api.path_ids import job_id
@@ -11,10 +12,13 @@ from fetcher.api.refusals import ID
 from fetcher.api.result_stream import CONTENT_TYPE, HMAC, KEY_VERSION, SIZE, ResultStreams
 from fetcher.api.routing import JSON, Parameter, Route, Success, no_content
 from fetcher.api.services import ApiServices
+from fetcher.commands.audit import Deed
 from fetcher.commands.delete_result import DeleteResult
+from fetcher.domain.audit import AuditAction
 from fetcher.domain.errors import FetcherError
+from fetcher.domain.ids import JobId
 from fetcher.queries.preview_result import PreviewResult
-from fetcher.queries.stored_result import stored_result
+from fetcher.queries.stored_result import StoredResult, stored_result
 
 log = structlog.get_logger(__name__)
 
@@ -29,47 +33,74 @@ class ResultRoutes:
 
     def __init__(self, services: ApiServices) -> None:
         settings = services.settings
+        self._audit = services.audit
         self._jobs = services.jobs
         self._objects = services.objects
         self._redirects = settings.result_redirect
         self._previews = settings.result_preview
-        self._streams = ResultStreams(at_most=settings.max_result_streams)
+        self._streams = ResultStreams(services.result_places())
         self._preview = PreviewResult(
-            jobs=services.jobs, objects=services.objects, keys=services.keys
+            jobs=services.jobs,
+            objects=services.objects,
+            keys=services.keys,
+            now=services.now,
+            turns=services.stream_rooms.previews,
+            tenant=services.tenant,
         )
         self._delete = DeleteResult(jobs=services.jobs, objects=services.objects, now=services.now)
 
     async def get(self, id: str) -> Response:  # noqa: A002 - the route template's name
-        stored = await stored_result(self._jobs, self._objects, job_id(id))
-        if self._redirects:
-            address = await stored.objects.temporary_address(
-                stored.facts.path, seconds=REDIRECT_SECONDS
-            )
-            if address is not None:
-                headers = {"Location": address, "Cache-Control": "no-store"}
-                return Response(b"", status=307, headers=headers, content_type=CONTENT_TYPE)
-        return self._streams.open(stored, head_only=request.method == "HEAD")
+        found_id = job_id(id)
+        if request.method == "HEAD":
+            stored = await stored_result(self._jobs, self._objects, found_id)
+            return await self._redirect(stored) or self._streams.head(stored)
+        async with self._deed(AuditAction.RESULT_DOWNLOADED, found_id) as deed:
+            stored = await stored_result(self._jobs, self._objects, found_id)
+            deed.product = stored.job.product_name
+            return await self._redirect(stored) or self._streams.open(stored, deed.hand_on())
+
+    async def _redirect(self, stored: StoredResult) -> Response | None:
+        """None where none is wanted, or the store has no addresses of its own."""
+        if not self._redirects:
+            return None
+        address = await stored.objects.temporary_address(
+            stored.facts.path, seconds=REDIRECT_SECONDS
+        )
+        if address is None:
+            return None
+        headers = {"Location": address, "Cache-Control": "no-store"}
+        return Response(b"", status=307, headers=headers, content_type=CONTENT_TYPE)
 
     async def preview(self, id: str) -> Response:  # noqa: A002 - the route template's name
         wanted = job_id(id)
-        rows = _rows(last_values(request.args).get("rows"))
-        if not self._previews:
-            raise FetcherError(
-                "FET-0007", "Forbidden", "previews are switched off here (RESULT_PREVIEW_ENABLED)"
-            )
-        preview = await self._preview(wanted, rows=rows)
+        rows = preview_rows(last_values(request.args).get("rows"))
+        async with self._deed(AuditAction.RESULT_PREVIEWED, wanted) as deed:
+            if not self._previews:
+                raise FetcherError(
+                    "FET-0007",
+                    "Forbidden",
+                    "previews are switched off here (RESULT_PREVIEW_ENABLED)",
+                )
+            preview = await self._preview(wanted, rows=rows)
+            deed.product = preview.job.product_name
+            body = preview_json(wanted, preview.tables, limit=rows)
         log.info(
             "result_previewed", job_id=str(wanted), product=preview.job.product_name, rows=rows
         )
-        body = preview_json(wanted, preview.tables, limit=rows)
         return Response(body, content_type=JSON, headers={"Cache-Control": "no-store"})
 
     async def delete(self, id: str) -> Response:  # noqa: A002 - the route template's name
-        await self._delete(job_id(id))
+        found_id = job_id(id)
+        async with self._deed(AuditAction.RESULT_DELETED, found_id):
+            await self._delete(found_id)
         return no_content()
 
+    def _deed(self, action: AuditAction, target: JobId) -> Deed:
+        return self._audit.deed(action, caller_of(request.scope), target=str(target))
 
-def _rows(text: str | None) -> int:
+
+def preview_rows(text: str | None) -> int:
+    """How many rows of each table are asked for. Raise ``FET-0405``."""
     if text is None:
         return DEFAULT_ROWS
     if not (text.isascii() and text.isdecimal() and len(text) <= 4 and 1 <= int(text) <= MAX_ROWS):

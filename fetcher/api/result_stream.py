@@ -9,6 +9,7 @@ from quart import Response
 from werkzeug.datastructures import Headers
 
 from fetcher.api.stream_places import StreamPlaces
+from fetcher.commands.audit import Deed
 from fetcher.domain.errors import ObjectNotFound, PortUnavailable
 from fetcher.domain.stored_results import ResultGone
 from fetcher.queries.stored_result import StoredResult
@@ -22,16 +23,24 @@ CHUNK_SECONDS: Final = 60.0
 
 
 class ResultStreams:
-    """Opens streams, at most so many at a time: each holds a connection of the store."""
+    """Opens streams, as many at a time as there are places: each holds a connection of the
+    store."""
 
-    def __init__(self, *, at_most: int) -> None:
-        self._places = StreamPlaces(at_most=at_most, refusal="Too many result streams")
+    def __init__(self, places: StreamPlaces) -> None:
+        self._places = places
 
-    def open(self, stored: StoredResult, *, head_only: bool) -> Response:
-        """The sealed bytes as the store has them. Raise TooManyStreams."""
-        self._places.check()
+    def open(self, stored: StoredResult, deed: Deed) -> Response:
+        """The sealed bytes as the store has them. ``deed`` ends when the store has sent the first
+        of them, or has not, or when the answer is given up ahead of that. Raise TooManyStreams."""
+        return self._answer(stored, _ResultStream(stored, self._places, deed))
+
+    def head(self, stored: StoredResult) -> Response:
+        """What :meth:`open` tells ahead of the bytes. Raise TooManyStreams."""
         # Bytes would make the framework set a Content-Length of its own; it fails on an empty list.
-        body = _no_body() if head_only else _ResultStream(stored, self._places)
+        return self._answer(stored, _no_body())
+
+    def _answer(self, stored: StoredResult, body: AsyncIterator[bytes]) -> Response:
+        self._places.check()
         response = Response(body, content_type=CONTENT_TYPE, headers=_headers(stored))
         # The framework's own limit is for small answers; each chunk has its deadline.
         response.timeout = None
@@ -51,31 +60,50 @@ class _ResultStream:
     of its Content-Length, which tells the client that it has only a part.
     """
 
-    def __init__(self, stored: StoredResult, places: StreamPlaces) -> None:
+    def __init__(self, stored: StoredResult, places: StreamPlaces, deed: Deed) -> None:
         self._stored = stored
         self._places = places
+        self._deed = deed
         self._closing = AsyncExitStack()
         self._chunks: AsyncIterator[bytes] | None = None
+        self._is_begun = False
 
     def __aiter__(self) -> "_ResultStream":
         return self
 
     async def __anext__(self) -> bytes:
+        if not self._is_begun:
+            self._is_begun = True
+            async with self._deed:
+                chunk = await self._next()
+        else:
+            chunk = await self._next()
+        if chunk is None:
+            raise StopAsyncIteration
+        return chunk
+
+    async def _next(self) -> bytes | None:
+        """None at the end."""
         with trio.move_on_after(CHUNK_SECONDS):
             if self._chunks is None:
-                self._places.take()
-                self._closing.callback(self._places.leave)
-                found = self._stored
-                reading = found.objects.read(found.facts.path)
-                try:
-                    self._chunks = await self._closing.enter_async_context(reading)
-                except ObjectNotFound:
-                    raise ResultGone from None
-            return await anext(self._chunks)
+                self._chunks = await self._opened()
+            return await anext(self._chunks, None)
         raise PortUnavailable("the object store did not send in time")
 
+    async def _opened(self) -> AsyncIterator[bytes]:
+        self._places.take()
+        self._closing.callback(self._places.leave)
+        reading = self._stored.objects.read(self._stored.facts.path)
+        try:
+            return await self._closing.enter_async_context(reading)
+        except ObjectNotFound:
+            raise ResultGone from None
+
     async def aclose(self) -> None:
-        """Called by the framework at the end, however it comes."""
+        """Called by the framework at the end, however it comes: also ahead of the first chunk."""
+        if not self._is_begun:
+            self._is_begun = True
+            await self._deed.drop()
         await self._closing.aclose()
 
 

@@ -6,20 +6,21 @@ from decimal import Decimal
 from typing import Protocol
 
 import orjson
-import trio
 from pydantic import BaseModel
-from quart import Response
+from quart import Response, request
 
+from fetcher.api.asgi import tenant_id_of
 from fetcher.api.models.connections import Answer
 from fetcher.api.payloads import Part
 from fetcher.domain.access import Permission
 from fetcher.domain.json_text import dumps, exact_number
+from fetcher.queries.turns import Turns
 
 JSON = "application/json"
 PRODUCT_ROOT = "/v1/"
 """Below it nothing is served without a permission being named."""
 
-_writers = trio.CapacityLimiter(2)
+_writers = Turns(2)
 
 
 class Handler(Protocol):
@@ -109,7 +110,7 @@ def answer(
 async def large_answer(model: Callable[[], Answer]) -> Response:
     """As :func:`answer`, made in a thread: a page of connections or jobs may hold millions of
     numbers, and while they are written no other request, and no lease, would be served."""
-    return await trio.to_thread.run_sync(lambda: answer(model()), limiter=_writers)
+    return await _writers.in_thread(lambda: answer(model()), tenant_id_of(request.scope))
 
 
 def json_response(

@@ -1,28 +1,44 @@
 """What the HTTP side is given: the ports behind the operations, and the host's settings."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import trio
 
 from fetcher.api.metrics import HttpMetrics, ReadinessMetrics
+from fetcher.api.stream_places import StreamPlaces, StreamRooms
+from fetcher.commands.audit import Audit
+from fetcher.commands.operate_dead_letters import OperateDeadLetters
 from fetcher.crypto.keys import KeyRing
 from fetcher.domain.ids import ConnectionId, JobId
+from fetcher.domain.jobs import Job
+from fetcher.domain.tenants import NO_TENANT, Tenant
 from fetcher.ports import (
+    UNTRACED,
+    ActorState,
     Authorizer,
+    ConnectionBreakers,
     ConnectionRecords,
     ConnectionRecovery,
+    DispatchOutbox,
+    EventOutbox,
     ForgetSchemas,
     InternalSources,
     JobRecords,
+    JobStatistics,
+    KnownDependency,
     ObjectCleanup,
     ObjectStore,
     PasswordCipher,
     ProbeResult,
+    ProcessFacts,
+    QueueDepths,
     SourceEngines,
     TestLimiter,
+    Tracer,
     UtcNow,
 )
+from fetcher.queries.tenant_readiness import TenantReadiness
 from fetcher_engine import Limits, TenantContext
 
 
@@ -44,7 +60,8 @@ class SystemServices:
     """What the system routes need; both roles have them.
 
     ``optional_dependencies`` are reported on ``/readyz`` but do not decide it (decisions), which
-    shows ``readiness_version`` (spec configuration 2.8).
+    shows ``readiness_version`` (spec configuration 2.8). ``tenant_readiness`` is None in a process
+    without tenants.
     """
 
     health: Callable[[], Awaitable[HealthAnswer]]
@@ -57,6 +74,7 @@ class SystemServices:
     readiness_version: str = "unknown"
     deployment_mode: str = "local"
     optional_dependencies: frozenset[str] = frozenset({"redis"})
+    tenant_readiness: Callable[[str], Awaitable[TenantReadiness]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +98,8 @@ class HttpSettings:
     max_date_range_months: int = 1
     max_event_streams: int = 64
     max_result_streams: int = 32
+    max_tenant_requests: int = 64
+    """How many requests of one tenant, event streams among them, a process works on at once."""
     result_redirect: bool = False
     result_preview: bool = True
     jobs_max_pending: int = 0
@@ -88,6 +108,8 @@ class HttpSettings:
     options_enabled: bool = True
     preflight_test: bool = True
     keeps_default_schema: bool = False
+    trusts_sent_trace: bool = False
+    """Whether a request goes on with the trace that its headers name."""
 
 
 async def nothing_remembered(tenant: TenantContext, config_name: str) -> None:  # noqa: ARG001 - a ForgetSchemas
@@ -101,6 +123,23 @@ async def nothing_waits(connection_id: ConnectionId, config_name: str) -> None: 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OperationsServices:
+    """What operators look at. ``dependencies``, ``actors`` and ``adapter_breakers`` (by name, what
+    state each is in) are of this process alone."""
+
+    process: ProcessFacts
+    dependencies: Callable[[], Sequence[KnownDependency]]
+    actors: Callable[[], Sequence[ActorState]]
+    adapter_breakers: Mapping[str, Callable[[], str]]
+    queues: QueueDepths
+    letters: OperateDeadLetters
+    statistics: JobStatistics
+    breakers: ConnectionBreakers
+    events: EventOutbox
+    dispatch: DispatchOutbox
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApiServices:
     """``stopping`` ends the event streams: set it together with the server's own ``stop``.
 
@@ -109,26 +148,52 @@ class ApiServices:
     ``authorizer`` judges every product operation; without one everybody may do everything.
     ``hint`` tells the dispatcher of a new job, ``hint_event`` the relay of one that ended.
     ``objects`` is None in a process without a store; ``key_prefix`` is where results lie in it.
+    ``tenant`` is whose all of this is; ``limiter`` and ``stream_rooms`` alone are every tenant's.
     """
 
     system: SystemServices
+    operations: OperationsServices
     connections: ConnectionRecords
     internal_sources: InternalSources
     jobs: JobRecords
     sources: SourceEngines
     cipher: PasswordCipher
     limiter: TestLimiter
-    hint: Callable[[JobId], None]
+    hint: Callable[[Job, float], None]
     hint_event: Callable[[JobId], None]
     cleanup: ObjectCleanup
+    audit: Audit
     keys: KeyRing
     now: UtcNow
     stopping: trio.Event
     ceilings: Limits
+    tenant: Tenant = NO_TENANT
     objects: ObjectStore | None = None
     key_prefix: str = ""
     refuses_host: Callable[[str, int], bool] | None = None
     authorizer: Authorizer | None = None
     forget_schemas: ForgetSchemas = nothing_remembered
     recover: ConnectionRecovery = nothing_waits
+    tracer: Tracer = UNTRACED
     settings: HttpSettings = field(default_factory=HttpSettings)
+    stream_rooms: StreamRooms = field(default_factory=StreamRooms)
+
+    def event_places(self) -> StreamPlaces:
+        """A tenant's streams leave half of its requests to others of its own."""
+        at_most = self.settings.max_event_streams
+        if self.tenant.id:
+            at_most = min(at_most, max(1, self.settings.max_tenant_requests // 2))
+        return StreamPlaces(
+            at_most=at_most,
+            refusal="Too many event streams",
+            room=self.stream_rooms.events,
+            tenant=self.tenant,
+        )
+
+    def result_places(self) -> StreamPlaces:
+        return StreamPlaces(
+            at_most=self.settings.max_result_streams,
+            refusal="Too many result streams",
+            room=self.stream_rooms.results,
+            tenant=self.tenant,
+        )

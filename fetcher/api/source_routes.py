@@ -2,7 +2,8 @@
 
 from quart import Response, request
 
-from fetcher.api.connection_routes import ROOT, request_tenant
+from fetcher.api.asgi import caller_of
+from fetcher.api.connection_routes import ROOT
 from fetcher.api.models.connections import ConnectionSchemaAnswer, ConnectionTestAnswer
 from fetcher.api.models.schema_validation import (
     SchemaMismatchAnswer,
@@ -12,11 +13,14 @@ from fetcher.api.models.schema_validation import (
 from fetcher.api.path_ids import connection_id
 from fetcher.api.payloads import read_payload
 from fetcher.api.refusals import BODY, ID, OPENED_SOURCE, SOURCE_FAILED
+from fetcher.api.request_tenant import request_tenant, tenant_limiter
 from fetcher.api.routing import Route, Success, answer, large_answer
 from fetcher.api.services import ApiServices
 from fetcher.commands.connection_test import ConnectionTest
 from fetcher.commands.resolve_sources import ResolveSources
+from fetcher.domain.audit import AuditAction
 from fetcher.queries.find_connection import FindConnection
+from fetcher.queries.fresh_looks import FreshLooks
 from fetcher.queries.get_connection_schema import GetConnectionSchema
 from fetcher.queries.validate_schema import ValidateSchema
 
@@ -24,10 +28,12 @@ from fetcher.queries.validate_schema import ValidateSchema
 class SourceRoutes:
     """One method an operation: decode, call the use case, answer."""
 
-    def __init__(self, services: ApiServices) -> None:
+    def __init__(self, services: ApiServices, fresh_looks: FreshLooks) -> None:
+        self._audit = services.audit
+        self._tenant = services.tenant
         internal, stored = services.internal_sources, services.connections
-        find = FindConnection(internal=internal, stored=stored)
-        limiter, sources = services.limiter, services.sources
+        find = FindConnection(internal=internal, stored=stored, tenant=services.tenant)
+        limiter, sources = tenant_limiter(services), services.sources
         self._test = ConnectionTest(
             find=find, limiter=limiter, sources=sources, recover=services.recover
         )
@@ -36,15 +42,18 @@ class SourceRoutes:
             configured=ResolveSources(internal=internal, stored=stored).configured,
             sources=sources,
             ceilings=services.ceilings,
+            fresh_looks=fresh_looks,
             keeps_default_schema=services.settings.keeps_default_schema,
         )
 
     async def test(self, id: str) -> Response:  # noqa: A002 - the route template's name
-        reached = await self._test(connection_id(id), tenant=request_tenant())
+        found_id, caller = connection_id(id), caller_of(request.scope)
+        async with self._audit.deed(AuditAction.CONNECTION_TESTED, caller, target=str(found_id)):
+            reached = await self._test(found_id, tenant=request_tenant(self._tenant))
         return answer(ConnectionTestAnswer.of(reached))
 
     async def schema(self, id: str) -> Response:  # noqa: A002 - the route template's name
-        found = await self._schema(connection_id(id), tenant=request_tenant())
+        found = await self._schema(connection_id(id), tenant=request_tenant(self._tenant))
         return await large_answer(
             lambda: ConnectionSchemaAnswer.of(found.connection, found.snapshot)
         )
@@ -55,14 +64,14 @@ class SourceRoutes:
             ValidateSchemaRequest,
             lambda payload: self._validate.judge(payload.to_command()),
         )
-        mismatches = await self._validate(asked, tenant=request_tenant())
+        mismatches = await self._validate(asked, tenant=request_tenant(self._tenant))
         if mismatches:
             return answer(SchemaMismatchAnswer.of(mismatches), 422)
         return answer(SchemaValidAnswer())
 
 
-def source_routes(services: ApiServices) -> list[Route]:
-    routes = SourceRoutes(services)
+def source_routes(services: ApiServices, fresh_looks: FreshLooks) -> list[Route]:
+    routes = SourceRoutes(services, fresh_looks)
     return [
         Route(
             method="POST",

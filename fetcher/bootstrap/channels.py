@@ -19,8 +19,21 @@ HINTS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Channels:
-    """Hints are dropped when full; the others make their senders wait."""
+class HealthChannels:
+    """Between those who look after the process itself; they make their senders wait."""
+
+    probe_orders: Channel[ProbeOrder] = field(
+        default_factory=lambda: Channel("probes", capacity=100)
+    )
+    questions: Channel[HealthQuestion] = field(
+        default_factory=lambda: Channel("health", capacity=100)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkChannels:
+    """Between those who work on one tenant's jobs. Hints are dropped when full; the others make
+    their senders wait."""
 
     dispatch_hints: Channel[DispatchHint] = field(
         default_factory=lambda: Channel("dispatch", capacity=HINTS)
@@ -35,9 +48,9 @@ class Channels:
     leases: Channel[LeaseStarted | LeaseEnded] = field(
         default_factory=lambda: Channel("leases", capacity=100)
     )
-    probe_orders: Channel[ProbeOrder] = field(
-        default_factory=lambda: Channel("probes", capacity=100)
-    )
-    questions: Channel[HealthQuestion] = field(
-        default_factory=lambda: Channel("health", capacity=100)
-    )
+
+    @property
+    def hints_dropped(self) -> dict[str, int]:
+        """By the channel's name."""
+        hints = (self.dispatch_hints, self.relay_hints)
+        return {channel.name: channel.dropped for channel in hints}

@@ -11,6 +11,7 @@ from fetcher.commands.publish_reference_events import PublishReferenceEvents
 from fetcher.commands.send_event import SendEvent
 from fetcher.crypto.signer import MessageSigner
 from fetcher.domain.ids import JobId
+from fetcher.domain.job_stages import JobStage
 from fetcher.settings import Settings
 
 log = structlog.get_logger(__name__)
@@ -35,6 +36,9 @@ class Publishing:
             require_route=self._settings.rabbitmq_events_require_route,
             now=utc_now,
             observe=self._event_published,
+            tenant=self._adapters.tenant,
+            tracer=self._adapters.tracer,
+            took=self._metrics.stages.labels(stage=JobStage.EVENT.value).observe,
         )
 
     def reference_events(self) -> PublishReferenceEvents | None:
@@ -48,7 +52,10 @@ class Publishing:
             now=utc_now,
         )
         return PublishReferenceEvents(
-            outbox=outbox, sender=sender, observe=self._reference_event_published
+            outbox=outbox,
+            sender=sender,
+            observe=self._reference_event_published,
+            tenant=self._adapters.tenant,
         )
 
     def _reference_event_published(self, record_id: str, result: str) -> None:

@@ -27,7 +27,7 @@ class SharedMemory:
     is_away: Callable[[], bool] | None = None
 
     async def forget_schemas(self, tenant: TenantContext, config_name: str) -> None:
-        """After a connection was changed or deleted. Never fails because of Redis."""
+        """After it was changed or deleted, or lacked what was asked for; never fails."""
         if self.schemas is not None:
             await self.schemas.invalidate_schema(tenant, config_name)
 
@@ -35,7 +35,7 @@ class SharedMemory:
 @asynccontextmanager
 async def open_shared_memory(settings: Settings, role: Role) -> AsyncIterator[SharedMemory]:
     """Redis for a manager where it is set; it may be away, now or later."""
-    if not (settings.redis_host and role.manages):
+    if not (settings.uses_redis and role.manages):
         yield process_memory(settings)
         return
     async with open_redis(redis_address(settings)) as server:

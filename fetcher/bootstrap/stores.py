@@ -1,7 +1,7 @@
 """The record store, the object store and the spool that the settings name."""
 
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ import structlog
 from fetcher.adapters.local.data_folder import SPOOL_FOLDER, DataFolder
 from fetcher.adapters.local.object_folder import open_object_folder
 from fetcher.adapters.local.spool import FolderSpool
+from fetcher.adapters.mongo.indexes import leave_indexes, prepare_indexes
 from fetcher.adapters.mongo.records import open_mongo_records
 from fetcher.adapters.s3.location import S3Location
 from fetcher.adapters.s3.store import open_s3
@@ -18,7 +19,7 @@ from fetcher.adapters.sqlite.records import open_sqlite_records
 from fetcher.adapters.sqlite.recovery import RestartRecovery
 from fetcher.domain.errors import PortUnavailable, StartRefused
 from fetcher.ports import ObjectStore, Probe, RecordStore
-from fetcher.settings import Settings, mongo_uri
+from fetcher.settings import Settings, mongo_ca_pem, mongo_uri
 
 log = structlog.get_logger(__name__)
 
@@ -27,6 +28,10 @@ log = structlog.get_logger(__name__)
 class OpenRecords:
     records: RecordStore
     probe: Probe
+    connections: Callable[[], tuple[int, int]] | None = None
+    """Connections to its server: open, and in use; None without a server."""
+    server_version: Callable[[], Awaitable[str]] | None = None
+    """Raises PortUnavailable; None without a server."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +42,13 @@ class OpenObjects:
 
 @asynccontextmanager
 async def open_record_store(
-    settings: Settings, folder: DataFolder | None, *, is_owner: bool
+    settings: Settings, folder: DataFolder | None, *, is_owner: bool, only_looks: bool = False
 ) -> AsyncIterator[OpenRecords]:
     """SQLite in the data folder, or MongoDB (which may be away: it connects when it is used).
 
     ``is_owner`` says that we hold the folder's lock, so that every claim in it is void and taken
-    back; beside a running service that would take its jobs away. Raise StartRefused.
+    back; beside a running service that would take its jobs away. With ``only_looks`` no index is
+    made in MongoDB. Raise StartRefused.
     """
     if settings.record_store_is_embedded:
         assert folder is not None  # noqa: S101 - the caller opens it whenever a part is embedded
@@ -56,8 +62,15 @@ async def open_record_store(
         settings.mongo_name.lower(),
         allow_plaintext=settings.allow_insecure_tls,
         max_pool_size=settings.mongo_max_pool_size,
+        ca_pem=mongo_ca_pem(settings),
+        prepare=leave_indexes if only_looks else prepare_indexes,
     ) as records:
-        yield OpenRecords(records=records, probe=records.probe)
+        yield OpenRecords(
+            records=records,
+            probe=records.probe,
+            connections=records.connection_use,
+            server_version=records.server_version,
+        )
 
 
 async def take_back_claims(recovery: RestartRecovery) -> None:
@@ -83,6 +96,8 @@ async def open_object_store(
         async with open_object_folder(folder.objects) as objects:
             yield OpenObjects(objects=objects, probe=objects.probe())
         return
+    if settings.object_storage_endpoint.lower().startswith("http://"):
+        log.warning("plaintext_connection", feature="s3_tls", env_var="ALLOW_INSECURE_TLS")
     async with open_s3(s3_location(settings)) as bucket:
         yield OpenObjects(objects=bucket, probe=bucket.probe())
 

@@ -2,11 +2,16 @@
 
 from dataclasses import dataclass
 
+from fetcher.adapters.amqp.address import BrokerAddress
 from fetcher.adapters.amqp.connection import BrokerConnection
 from fetcher.adapters.amqp.topology import QueueType
 from fetcher.adapters.amqp.topology_check import TopologyCheck
+from fetcher.adapters.s3.lifecycle import BucketRule, abort_rule, expiry_rule
 from fetcher.adapters.s3.store import open_s3
-from fetcher.bootstrap.adapters import broker_address, topology_names
+from fetcher.bootstrap.adapters import topology_names
+from fetcher.bootstrap.clock import utc_now
+from fetcher.bootstrap.command_places import open_places
+from fetcher.bootstrap.command_target import CommandTarget
 from fetcher.bootstrap.stores import s3_location
 from fetcher.domain.errors import PortError, StartRefused
 from fetcher.domain.topology import Finding
@@ -22,19 +27,23 @@ class TopologyOrder:
     puts_bucket_rule: bool = False
 
 
-async def settle_topology(settings: Settings, order: TopologyOrder) -> list[Finding]:
+async def settle_topology(target: CommandTarget, order: TopologyOrder) -> list[Finding]:
     """Look at everything and, where ordered, declare what is missing.
 
-    Raise PortUnavailable where broker or store are away.
+    Raise PortUnavailable where broker or store are away, and TenantError.
     """
-    findings = await broker_findings(settings, order)
+    settings = target.settings
+    async with open_places(target) as places:
+        findings = await broker_findings(settings, await places.broker_address(), order)
     if not settings.object_store_is_embedded:
-        findings.append(await bucket_finding(settings, create=order.puts_bucket_rule))
+        findings += await bucket_findings(target, create=order.puts_bucket_rule)
     return findings
 
 
-async def broker_findings(settings: Settings, order: TopologyOrder) -> list[Finding]:
-    connection = BrokerConnection(broker_address(settings), name="fetcher topology")
+async def broker_findings(
+    settings: Settings, address: BrokerAddress, order: TopologyOrder
+) -> list[Finding]:
+    connection = BrokerConnection(address, name="fetcher topology")
     try:
         return await TopologyCheck(connection).settle(
             topology_names(settings),
@@ -46,6 +55,21 @@ async def broker_findings(settings: Settings, order: TopologyOrder) -> list[Find
         await connection.aclose()
 
 
-async def bucket_finding(settings: Settings, *, create: bool) -> Finding:
+async def bucket_findings(target: CommandTarget, *, create: bool) -> list[Finding]:
+    settings = target.settings
     async with open_s3(s3_location(settings)) as bucket:
-        return await bucket.lifecycle().settle(settings.object_storage_key_prefix, create=create)
+        lifecycle = bucket.lifecycle()
+        found = [await lifecycle.settle(rule, create=create) for rule in bucket_rules(target)]
+        if not settings.result_retention_days:
+            expiring = await lifecycle.expiring_results(target.key_prefix)
+            found += [expiring] if expiring is not None else []
+        return found
+
+
+def bucket_rules(target: CommandTarget) -> list[BucketRule]:
+    """What the bucket is asked to do by itself. Unfinished uploads are all tenants' alike."""
+    days, tenant_id = target.settings.result_retention_days, target.tenant.id
+    rules = [abort_rule(target.settings.object_storage_key_prefix)]
+    if days:
+        rules.append(expiry_rule(target.key_prefix, days=days, now=utc_now(), tenant_id=tenant_id))
+    return rules

@@ -14,14 +14,14 @@ from typing import Any
 
 import psycopg
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.text import Text
 
 from fetcher.cli import demo_shop
 from fetcher.cli.demo_postgres import CONFIG_NAME as WAREHOUSE
 from fetcher.cli.demo_postgres import PARCELS, Warehouse, warehouse
 from fetcher.cli.demo_server import PRODUCT, Api, DemoFailed, running_server
+from fetcher.cli.printing import add_row, cell, listing, print_plain, say
 from fetcher.consumer import derive_keys, open_result, verify_event
 from fetcher.crypto.keys import KeySet
 
@@ -64,21 +64,21 @@ def run_demo(console: Console) -> int:
                     demo.warehouse = stack.enter_context(warehouse(dsn))
                 run_steps(demo)
         except DemoFailed as failed:
-            console.print(f"[bold red]demo: FAILED[/] {failed}", highlight=False)
+            tell_failed(console, str(failed))
             return 1
         except psycopg.Error as failed:
             # whoever runs the demo named that server: its words are theirs to read
-            text = escape(f"FETCHER_DEMO_POSTGRES_DSN: {failed}")
-            console.print(f"[bold red]demo: FAILED[/] {text}", highlight=False)
+            tell_failed(console, f"FETCHER_DEMO_POSTGRES_DSN: {failed}")
             return 1
         show(demo)
         seconds = time.monotonic() - started_at
         # Plain, so that it reads the same without a terminal.
-        print(
-            f"demo: OK jobs=1 rows={demo.row_count} bytes={demo.plain_bytes} seconds={seconds:.1f}",
-            flush=True,
-        )
+        say(f"demo: OK jobs=1 rows={demo.row_count} bytes={demo.plain_bytes} seconds={seconds:.1f}")
     return 0
+
+
+def tell_failed(console: Console, why: str) -> None:
+    console.print(Text.assemble(("demo: FAILED", "bold red"), " ", cell(why)))
 
 
 def run_steps(demo: Demo) -> None:
@@ -89,7 +89,7 @@ def run_steps(demo: Demo) -> None:
             path = demo.data_folder / "sources" / "shop.db"
             path.parent.mkdir(mode=0o700, exist_ok=True)
             rows = demo_shop.create_shop(path)
-            demo.console.print(f"  5 tables, {rows:,} rows in {path.name}", highlight=False)
+            print_plain(demo.console, f"  5 tables, {rows:,} rows in {path.name}")
             step("Registering the connections and reading their schemas")
             register(demo, api)
             step("Posting one job and waiting for its event")
@@ -108,13 +108,13 @@ def run_steps(demo: Demo) -> None:
 @contextmanager
 def steps(console: Console) -> Iterator[Any]:
     """A spinner on a terminal; plain lines elsewhere."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("", total=None)
 
         def step(text: str) -> None:
-            progress.update(task, description=text)
-            console.print(f"[bold]•[/] {text}", highlight=False)
+            progress.update(task, description=cell(text).plain)
+            console.print(Text.assemble(("•", "bold"), " ", cell(text)))
 
         yield step
 
@@ -133,11 +133,9 @@ def register(demo: Demo, api: Api) -> None:
         made = api.call("POST", "/v1/management/connections", body, expect=201)
         api.call("POST", f"/v1/management/connections/{made['id']}/test")
         schema = api.call("GET", f"/v1/management/connections/{made['id']}/schema")
-        table = Table(title=f"{made['configName']} ({made['type']})", title_justify="left")
-        table.add_column("table")
-        table.add_column("fields")
+        table = listing(f"{made['configName']} ({made['type']})", "table", "fields")
         for entry in schema["tables"]:
-            table.add_row(entry["name"], ", ".join(entry["fields"]))
+            add_row(table, entry["name"], ", ".join(entry["fields"]))
         demo.console.print(table)
 
 
@@ -242,20 +240,16 @@ def show(demo: Demo) -> None:
     for config, tables in demo.document.items():
         for name, rows in tables.items():
             title = f"{config}.{name}: the first of {len(rows):,} rows"
-            table = Table(title=title, title_justify="left")
-            for column in rows[0] if rows else ():
-                table.add_column(column, overflow="fold")
+            table = listing(title, *(rows[0] if rows else ()))
             for row in rows[:FIRST_ROWS]:
-                table.add_row(*(shorten(value) for value in row.values()))
+                add_row(table, *(shorten(value) for value in row.values()))
             demo.console.print(table)
-    demo.console.print(
-        f"job {demo.event['jobId']}: signature, decryption and every row verified",
-        highlight=False,
-    )
+    verified = f"job {demo.event['jobId']}: signature, decryption and every row verified"
+    print_plain(demo.console, verified)
 
 
-def shorten(value: object) -> str:
+def shorten(value: object) -> Text:
     if value is None:
-        return "[dim]NULL[/]"
+        return cell("NULL", style="dim")
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= CELL_CHARACTERS else f"{text[: CELL_CHARACTERS - 1]}…"
+    return cell(text if len(text) <= CELL_CHARACTERS else f"{text[: CELL_CHARACTERS - 1]}…")

@@ -97,14 +97,14 @@ def running_server(folder: Path) -> Iterator[Api]:
     if port != DEFAULT_PORT:
         environment["SERVER_ADDRESS"] = f"127.0.0.1:{port}"
     log = folder / "server.log"
-    with log.open("wb") as stderr:
+    with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "fetcher", "--role=all"],
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=stderr,
+            stdout=output,
+            stderr=output,
             start_new_session=True,
         )
     try:

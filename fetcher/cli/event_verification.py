@@ -2,8 +2,6 @@
 
 import base64
 import binascii
-import json
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,13 +9,22 @@ from pathlib import Path
 from typing import Final
 
 from fetcher.cli.exits import EXIT_REJECTED, EXIT_SETTINGS
-from fetcher.consumer import EVENTS_EXCHANGE, EventRejected, JobEvent, verify_event
+from fetcher.cli.printing import complain, print_json, say
+from fetcher.consumer import (
+    EVENTS_EXCHANGE,
+    EventRejected,
+    JobEvent,
+    SignatureOutcome,
+    verify_event,
+)
 from fetcher.domain.json_text import JsonTextError, parse
 from fetcher.domain.json_values import JsonValue
+from fetcher.logs import live_secrets
 
 KEY_VARIABLE: Final = "FETCHER_EXTERNAL_HMAC_KEY"
 MAX_INPUT_BYTES: Final = 64 * 1024 * 1024
 STANDARD_INPUT: Final = "-"
+ENDED: Final = "signed by a former key, which verifies nothing since APP_ENC_KEY_PREVIOUS_UNTIL"
 
 
 class InputUnreadable(Exception):
@@ -42,11 +49,23 @@ class Route:
     routing_key: str | None
 
 
-def external_key_of_environment() -> bytes | None:
-    """The key that ``fetcher keys derive`` prints. Raise InputUnreadable for what is none."""
-    text = os.environ.get(KEY_VARIABLE, "").strip()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventKeys:
+    """``valid``: the current one first. ``ended`` are former ones whose time is over."""
+
+    valid: list[bytes] = field(repr=False)
+    ended: list[bytes] = field(default_factory=list, repr=False)
+
+
+def external_key_in(environment: Mapping[str, str]) -> bytes | None:
+    """The key that ``fetcher keys derive`` prints, masked in logs from then on.
+
+    Raise InputUnreadable for what is none.
+    """
+    text = environment.get(KEY_VARIABLE, "").strip()
     if not text:
         return None
+    live_secrets.hold([text])
     try:
         key = bytes.fromhex(text)
     except ValueError:
@@ -56,20 +75,31 @@ def external_key_of_environment() -> bytes | None:
     return key
 
 
-def run_verification(file: str, *, keys: list[bytes], route: Route, as_json: bool) -> int:
+def run_verification(file: str, *, keys: EventKeys, route: Route, as_json: bool) -> int:
     """0: all are events of ours; 3: one is not; 2: there is no message that could be read."""
     try:
         messages = list(kept_messages(read_input(file)))
     except InputUnreadable as unreadable:
-        print(f"verify-event: {unreadable}", file=sys.stderr)
+        complain(f"verify-event: {unreadable}")
         return EXIT_SETTINGS
     verdicts = [judged(message, keys, route) for message in messages]
     for verdict in verdicts:
-        print(json.dumps(verdict, ensure_ascii=False) if as_json else in_words(verdict))
+        if as_json:
+            print_json(verdict)
+        else:
+            say(in_words(verdict))
     return 0 if all(verdict["valid"] for verdict in verdicts) else EXIT_REJECTED
 
 
-def judged(message: KeptMessage, keys: list[bytes], route: Route) -> dict[str, object]:
+def judged(message: KeptMessage, keys: EventKeys, route: Route) -> dict[str, object]:
+    verdict = judged_by(message, keys.valid, route)
+    if not verdict["valid"] and keys.ended and judged_by(message, keys.ended, route)["valid"]:
+        outcome = SignatureOutcome.PREVIOUS_KEY_ENDED
+        return {"valid": False, "outcome": outcome.value, "reason": ENDED}
+    return verdict
+
+
+def judged_by(message: KeptMessage, keys: list[bytes], route: Route) -> dict[str, object]:
     routes = (route.exchange, message.exchange, EVENTS_EXCHANGE)
     exchange = next(name for name in routes if name is not None)
     routing_key = route.routing_key or message.routing_key or likely_routing_key(message)

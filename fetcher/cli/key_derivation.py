@@ -1,35 +1,49 @@
 """`fetcher keys derive` (spec worker-and-events 10.1)."""
 
-import os
 import sys
 
+from fetcher.adapters.local.data_folder import DataFolder
+from fetcher.cli.exits import EXIT_FAILED
+from fetcher.cli.printing import complain, say
+from fetcher.cli.shared_options import settings_for, variables_here
 from fetcher.crypto.keys import KeySet, MasterKeyError, decode_master_key
+from fetcher.domain.errors import StartRefused
+from fetcher.logs import live_secrets
+from fetcher.settings import SettingsRefused, secret_in
 
 TITLES = {"external": "External HMAC Key (hex)", "storage": "Storage Key (hex)"}
 
 
 def print_derived_key(*, purpose: str, quiet: bool, key: str) -> int:
-    """The environment first, then a line of standard input, then the flag."""
-    master = os.environ.get("APP_ENC_KEY", "").strip()
+    """Raise SettingsRefused where `.env` or APP_ENC_KEY_FILE cannot be read."""
+    master = secret_in(variables_here(), "APP_ENC_KEY")
     if not master and not sys.stdin.isatty():
         master = sys.stdin.readline().strip()
-    master = master or key.strip()
+    master = master or key.strip() or of_data_folder()
+    live_secrets.hold([master])
     if not master:
-        print("Error: No master key provided", file=sys.stderr)
-        print(
-            "Usage: set APP_ENC_KEY, or write the key to standard input, or give --key",
-            file=sys.stderr,
-        )
-        return 1
+        complain("Error: No master key provided")
+        complain("Usage: set APP_ENC_KEY, or write the key to standard input, or give --key")
+        return EXIT_FAILED
     try:
         keys = KeySet.from_master(decode_master_key(master), version="")
     except MasterKeyError as refused:
-        print(f"Error: {refused}", file=sys.stderr)
-        print(
-            "Hint: APP_ENC_KEY is base64 of at least 32 bytes: fetcher keys generate",
-            file=sys.stderr,
-        )
-        return 1
+        complain(f"Error: {refused}")
+        complain("Hint: APP_ENC_KEY is base64 of at least 32 bytes: fetcher keys generate")
+        return EXIT_FAILED
     derived = {"external": keys.external_hmac, "storage": keys.storage}[purpose].hex()
-    print(derived if quiet else f"{TITLES[purpose]}: {derived}")
+    say(derived if quiet else f"{TITLES[purpose]}: {derived}")
     return 0
+
+
+def of_data_folder() -> str:
+    """The key that the embedded default made for itself; blank where there is none."""
+    try:
+        settings = settings_for(None)
+        folder = DataFolder(settings.fetcher_data_dir)
+        if settings.needs_data_folder and folder.holds_master_key():
+            return folder.master_key()[0]
+    except (SettingsRefused, StartRefused) as refused:
+        # Whoever asks on a machine without the service has no settings; the key is what lacks.
+        complain(f"keys derive: {refused}")
+    return ""

@@ -1,43 +1,56 @@
 """`fetcher open-result KEY`: fetch, verify, decrypt, print or save."""
 
+import codecs
 import os
 import sys
 from pathlib import Path
 
 import trio
 
+from fetcher.bootstrap.command_target import CommandTarget
 from fetcher.bootstrap.results import KNOWN_FAILURES, ExpectedResult, fetch_result
 from fetcher.cli.exits import EXIT_FAILED, EXIT_REJECTED
+from fetcher.cli.printing import complain
 from fetcher.crypto.opener import OpenedResult, ResultRejected
-from fetcher.settings import Settings
+from fetcher.domain.visible_text import visible_in_json
 
 
 def open_stored_result(
-    settings: Settings, key: str, *, expected: ExpectedResult | None, output: Path | None
+    target: CommandTarget, key: str, *, expected: ExpectedResult | None, output: Path | None
 ) -> int:
     """Nothing is written before all of it was verified."""
     try:
-        opened = trio.run(fetch_result, settings, key, expected)
+        opened = trio.run(fetch_result, target, key, expected)
     except KNOWN_FAILURES as failed:
-        print(f"open-result: {describe(failed)}", file=sys.stderr)
+        complain(f"open-result: {describe(failed)}")
         return EXIT_REJECTED if isinstance(failed, ResultRejected) else EXIT_FAILED
     try:
         with opened:
             write(opened, output)
     except OSError as failed:
-        print(f"open-result: {output or 'standard output'}: {failed.strerror}", file=sys.stderr)
+        complain(f"open-result: {output or 'standard output'}: {failed.strerror}")
         return EXIT_FAILED
     return 0
 
 
 def write(opened: OpenedResult, output: Path | None) -> None:
     if output is None:
-        for chunk in opened.chunks():
-            sys.stdout.buffer.write(chunk)
-        sys.stdout.flush()
+        show(opened)
     else:
         save(opened, output)
-        print(f"{output}: {opened.size_bytes} bytes, verified", file=sys.stderr)
+        complain(f"{output}: {opened.size_bytes} bytes, verified")
+
+
+def show(opened: OpenedResult) -> None:
+    """Byte by byte, but on a terminal: there the rows move no cursor, and it is the same JSON."""
+    if not sys.stdout.isatty():
+        for chunk in opened.chunks():
+            sys.stdout.buffer.write(chunk)
+    else:
+        texts = codecs.iterdecode(opened.chunks(), "utf-8")
+        for text in texts:
+            sys.stdout.buffer.write(visible_in_json(text).encode())
+    sys.stdout.flush()
 
 
 def describe(failed: Exception) -> str:

@@ -1,19 +1,22 @@
 """`fetcher topology declare|verify`: what lies on the broker and in the bucket."""
 
 import json
-import sys
 from collections.abc import Sequence
 
 import trio
 from rich.console import Console
-from rich.table import Table
 
-from fetcher.adapters.s3.lifecycle import abort_rule
 from fetcher.bootstrap.command_room import in_room
-from fetcher.bootstrap.topology import TOPOLOGY_FAILURES, TopologyOrder, settle_topology
-from fetcher.cli.exits import EXIT_FAILED, EXIT_SETTINGS
+from fetcher.bootstrap.command_target import CommandTarget
+from fetcher.bootstrap.topology import (
+    TOPOLOGY_FAILURES,
+    TopologyOrder,
+    bucket_rules,
+    settle_topology,
+)
+from fetcher.cli.exits import EXIT_FAILED, EXIT_SETTINGS, done_all_the_same
+from fetcher.cli.printing import add_row, cell, complain, listing, print_json, print_plain
 from fetcher.domain.topology import Finding, FindingStatus
-from fetcher.settings import Settings
 
 STYLES = {
     FindingStatus.OK: "green",
@@ -25,18 +28,23 @@ BUCKET_RULE = "bucket rule"
 
 
 def run_topology(
-    settings: Settings, order: TopologyOrder, console: Console, *, as_json: bool
+    target: CommandTarget, order: TopologyOrder, console: Console, *, as_json: bool
 ) -> int:
     """0: as it should be; 1: something is missing, differs or could not be reached."""
-    if settings.queue_is_embedded:
-        print("topology: RABBITMQ_HOST: not set: the embedded queue has none", file=sys.stderr)
+    if target.settings.queue_is_embedded:
+        complain("topology: RABBITMQ_HOST: not set: the embedded queue has none")
         return EXIT_SETTINGS
     try:
-        findings = trio.run(in_room, TOPOLOGY_FAILURES, settle_topology, settings, order)
+        findings = trio.run(in_room, TOPOLOGY_FAILURES, settle_topology, target, order)
     except TOPOLOGY_FAILURES as failed:
-        print(f"topology: {failed}", file=sys.stderr)
+        complain(f"topology: {failed}")
         return EXIT_FAILED
-    show(findings, console, settings, as_json=as_json)
+    if order.create:
+        declared = sum(found.status is FindingStatus.CREATED for found in findings)
+        with done_all_the_same(f"topology: {declared} declared"):
+            show(findings, console, target, as_json=as_json)
+    else:
+        show(findings, console, target, as_json=as_json)
     return EXIT_FAILED if any(counts(found, order) for found in findings) else 0
 
 
@@ -47,17 +55,20 @@ def counts(found: Finding, order: TopologyOrder) -> bool:
 
 
 def show(
-    findings: Sequence[Finding], console: Console, settings: Settings, *, as_json: bool
+    findings: Sequence[Finding], console: Console, target: CommandTarget, *, as_json: bool
 ) -> None:
-    missing_rule = next(
-        (
-            {"Rules": [abort_rule(settings.object_storage_key_prefix)]}
-            for found in findings
-            if found.kind == BUCKET_RULE
-            and found.status not in (FindingStatus.OK, FindingStatus.CREATED)
-        ),
-        None,
-    )
+    lacking = [
+        found.name
+        for found in findings
+        if found.kind == BUCKET_RULE
+        and found.status not in (FindingStatus.OK, FindingStatus.CREATED)
+    ]
+    rules = [
+        dict(rule.document)
+        for rule in bucket_rules(target)
+        if any(name.endswith(rule.title) for name in lacking)
+    ]
+    missing_rules = {"Rules": rules} if rules else None
     if as_json:
         objects = [
             {
@@ -68,18 +79,15 @@ def show(
             }
             for found in findings
         ]
-        report = {"objects": objects, "bucketLifecycle": missing_rule}
-        print(json.dumps(report, ensure_ascii=False, indent=2))
+        report = {"objects": objects, "bucketLifecycle": missing_rules}
+        print_json(report, indent=2)
         return
-    table = Table(title="Topology", title_justify="left")
-    for column in ("kind", "name", "status", "details"):
-        table.add_column(column, overflow="fold")
+    table = listing("Topology", "kind", "name", "status", "details")
     for found in findings:
         style = STYLES.get(found.status, "red")
-        details = "\n".join(found.details).replace("[", "\\[")
-        name = found.name.replace("[", "\\[")
-        table.add_row(found.kind, name, f"[{style}]{found.status.value}[/]", details)
+        status = cell(found.status.value, style=style)
+        add_row(table, found.kind, found.name, status, "\n".join(found.details))
     console.print(table)
-    if missing_rule is not None:
+    if missing_rules is not None:
         console.print("The bucket's lifecycle, to be put beside its other rules (or --bucket):")
-        console.print(json.dumps(missing_rule, indent=2), markup=False, highlight=False)
+        print_plain(console, json.dumps(missing_rules, indent=2))

@@ -7,7 +7,8 @@ import trio
 
 from fetcher.domain.errors import FetcherError, JobNotFound, PortUnavailable
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import CancelAnswer, Job
+from fetcher.domain.job_store import CancelAnswer
+from fetcher.domain.jobs import Job
 from fetcher.domain.result_keys import attempt_keys
 from fetcher.domain.terminal_event import JOB_CANCELLED, failed_mark
 from fetcher.ports import JobRecords, ObjectCleanup, UtcNow
@@ -37,7 +38,7 @@ class CancelJob:
     """A pending job ends at once, a running one is ended by its worker.
 
     ``hint`` tells the relay of the event that waits. Objects that earlier attempts of a job may
-    have left are noted for a process that has the store.
+    have left are noted for a process that has the store; ``key_prefix`` is the tenant's.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ def check_record(
 
 def _missing(connection: Connection) -> Iterator[tuple[str, str]]:
     if not rules.CONFIG_NAME.fullmatch(connection.config_name):
-        yield "config_name", "needs letters, digits, '-' and '_' only"
+        yield "config_name", rules.CONFIG_NAME_CHARACTERS
     required: dict[str, object] = {"database_name": connection.database_name}
     if connection.type is not SourceType.SQLITE:
         required = {
@@ -55,7 +55,9 @@ def _missing(connection: Connection) -> Iterator[tuple[str, str]]:
     if connection.tls is not None:
         if not connection.tls.mode:
             yield "ssl.mode", "is required"
-        if connection.tls.mode in VERIFYING_TLS_MODES and not connection.tls.ca:
+        # a mode of another type is refused as such, not for what it would need there
+        is_mode = tls_mode_problem(connection.type, connection.tls.mode) is None
+        if is_mode and connection.tls.mode in VERIFYING_TLS_MODES and not connection.tls.ca:
             yield "ssl.ca", "is required by a mode that verifies"
 
 

@@ -24,6 +24,7 @@ CONFIG_NAME = re.compile(r"[a-zA-Z0-9_-]+", re.ASCII)
 CONFIG_NAME_BYTES = range(3, 101)
 PORTS = range(1, 65536)
 
+CONFIG_NAME_CHARACTERS = "needs letters, digits, '-' and '_' only"
 CONFIG_NAME_RULE = "must have 3 to 100 characters"
 HOST_RULE = "must be a host name or an IP address"
 PORT_RULE = "must be between 1 and 65535"
@@ -51,8 +52,11 @@ def source_types(*, sqlite_allowed: bool) -> frozenset[SourceType]:
     return frozenset(SourceType) - (frozenset() if sqlite_allowed else {SourceType.SQLITE})
 
 
-def type_rule(known: Iterable[SourceType]) -> str:
-    return f"must be one of {', '.join(sorted(known))}"
+def type_rule(asked: str, known: Iterable[SourceType]) -> str:
+    """Of a type that is none of ``known``."""
+    is_off = asked == SourceType.SQLITE
+    why = "the type SQLITE is off here: DATASOURCE_SQLITE_DIR; " if is_off else ""
+    return f"{why}must be one of {', '.join(sorted(known))}"
 
 
 def is_host(text: str) -> bool:

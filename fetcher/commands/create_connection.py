@@ -42,7 +42,7 @@ class CreateConnection:
         if self._refuses_host is not None and self._refuses_host(new.host, new.port):
             raise ForbiddenHost
         source_type = next((t for t in self._types if t == new.type), None)
-        refuse_missing(dict(_missing_fields(new, source_type)))
+        refuse_missing(dict(_missing_fields(new)))
         refuse_invalid(dict(_invalid_fields(new, source_type, self._types)))
         connection = self._record(new, SourceType(new.type), product_name)
         check_record(connection, password=new.password)
@@ -81,11 +81,10 @@ class CreateConnection:
         )
 
 
-def _missing_fields(
-    new: NewConnection, source_type: SourceType | None
-) -> Iterator[tuple[str, str]]:
+def _missing_fields(new: NewConnection) -> Iterator[tuple[str, str]]:
+    """A name that cannot be one is told beside them: its own refusal comes later."""
     required: dict[str, object] = {"configName": new.config_name, "type": new.type}
-    if source_type is SourceType.SQLITE:
+    if new.type == SourceType.SQLITE:
         required["databaseName"] = new.database_name
     else:
         required |= {
@@ -95,14 +94,18 @@ def _missing_fields(
             "userName": new.username,
             "password": new.password,
         }
-    return ((name, "is required") for name, value in required.items() if not value)
+    missing = [name for name, value in required.items() if not value]
+    yield from ((name, "is required") for name in missing)
+    name = new.config_name.strip()
+    if missing and name and not rules.CONFIG_NAME.fullmatch(name):
+        yield "configName", rules.CONFIG_NAME_CHARACTERS
 
 
 def _invalid_fields(
     new: NewConnection, source_type: SourceType | None, known: Collection[SourceType]
 ) -> Iterator[tuple[str, str]]:
     if source_type is None:
-        yield "type", rules.type_rule(known)
+        yield "type", rules.type_rule(new.type, known)
     if new.host and not rules.is_host(new.host):
         yield "host", rules.HOST_RULE
     if new.port and new.port not in rules.PORTS:

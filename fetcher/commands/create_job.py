@@ -1,7 +1,8 @@
 """Create a job, or find the one that the same request made already (spec rest-api 9)."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import trio
 
@@ -15,16 +16,24 @@ from fetcher.domain.errors import (
     FetcherError,
     PortUnavailable,
 )
-from fetcher.domain.ids import JobId, new_job_id
+from fetcher.domain.ids import new_job_id
 from fetcher.domain.job_order import CheckedOrder, JobOrder, JudgedOrder, judged_order
 from fetcher.domain.jobs import Job, JobStatus, idempotency_key
 from fetcher.domain.source_admission import admitted_sources
 from fetcher.domain.times import cut_to_milliseconds
+from fetcher.domain.trace_context import current_trace
 from fetcher.ports import JobRecords, UtcNow
 from fetcher_engine import Limits, TenantContext
 
 DUPLICATE_WINDOW_SECONDS = 300.0
 INSERT_SECONDS = 20.0
+DISPATCH_LEASE_SECONDS = 5.0
+"""A new job is its own process's to dispatch, which spares the claim. Where the hint is lost, a
+sweep finds it that much later."""
+
+
+FindRepeated: TypeAlias = Callable[[str], Awaitable[Job | None]]
+"""By the hash of a request: the job that answers it, also one that has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,8 @@ class JobRules:
 class CreateJob:
     """Judge the request, look for a repeat, admit it, test the connections, store the job, hint.
 
-    ``hint`` tells the dispatcher of the new job; it neither waits nor fails.
+    ``hint`` hands the new job to the dispatcher, and says until when on trio's clock it may be
+    sent; it neither waits nor fails.
     """
 
     def __init__(
@@ -60,7 +70,7 @@ class CreateJob:
         jobs: JobRecords,
         preflight: Preflight,
         admission: JobAdmission,
-        hint: Callable[[JobId], None],
+        hint: Callable[[Job, float], None],
         now: UtcNow,
         rules: JobRules,
     ) -> None:
@@ -100,17 +110,23 @@ class CreateJob:
             held = await self._keys.find(scoped_key, request_hash=digest)
             if held is not None:
                 return CreatedJob(held, is_new=False)
-        repeated = await self._jobs.find_latest_by_hash(
-            digest, within_seconds=DUPLICATE_WINDOW_SECONDS
-        )
-        if repeated is not None and _counts_as_repeat(repeated):
+        repeated = await self._find_repeated(digest)
+        if repeated is not None:
             return await self._repeat(repeated, scoped_key)
-        return await self.anew(judged, tenant=tenant, scoped_key=scoped_key)
+        return await self._create(judged, tenant, scoped_key, find_repeated=self._find_repeated)
 
-    async def anew(
-        self, judged: JudgedOrder, *, tenant: TenantContext, scoped_key: str | None = None
-    ) -> CreatedJob:
+    async def anew(self, judged: JudgedOrder, *, tenant: TenantContext) -> CreatedJob:
         """Spec 9.2 from step 8 on: whatever has ended is no repeat; what still runs is."""
+        return await self._create(judged, tenant, None, find_repeated=_find_none)
+
+    async def _create(
+        self,
+        judged: JudgedOrder,
+        tenant: TenantContext,
+        scoped_key: str | None,
+        *,
+        find_repeated: FindRepeated,
+    ) -> CreatedJob:
         asked, digest = judged.asked, judged.request_hash
         refused: TooManyPendingJobs | None = None
         try:
@@ -127,8 +143,19 @@ class CreateJob:
         admitted_sources(asked, connections, keeps_default=self._rules.keeps_default_schema)
         if self._rules.preflight_test:
             stored = [connection for connection in connections if not connection.is_internal]
-            await self._preflight.check(stored, tenant=tenant)
-        return await self._store(self._pending(asked, digest, scoped_key))
+            # Somebody else's job of this request may have come and ended during the tests: no
+            # unique index stands in the way of ours then.
+            if await self._preflight.check(stored, tenant=tenant):
+                repeated = await find_repeated(digest)
+                if repeated is not None:
+                    return await self._repeat(repeated, scoped_key)
+        return await self._store(self._pending(asked, digest, scoped_key), find_repeated)
+
+    async def _find_repeated(self, digest: str) -> Job | None:
+        found = await self._jobs.find_latest_by_hash(
+            digest, within_seconds=DUPLICATE_WINDOW_SECONDS
+        )
+        return found if found is not None and _counts_as_repeat(found) else None
 
     async def _repeat(self, job: Job, scoped_key: str | None) -> CreatedJob:
         return CreatedJob(await self._keys.give(scoped_key, job), is_new=False)
@@ -144,27 +171,33 @@ class CreateJob:
             metadata=asked.metadata,
             options=asked.options,
             request_id=asked.request_id,
+            trace=current_trace(),
             idempotency_key=scoped_key,
         )
 
-    async def _store(self, job: Job) -> CreatedJob:
+    async def _store(self, job: Job, find_repeated: FindRepeated) -> CreatedJob:
         with trio.CancelScope(shield=True), trio.move_on_after(INSERT_SECONDS):
-            created = await self._insert_or_find(job)
-            if created.is_new:
-                self._hint(created.job.id)
-            return created
+            return await self._insert_or_find(job, find_repeated)
         raise PortUnavailable("the record store did not answer in time")
 
-    async def _insert_or_find(self, job: Job) -> CreatedJob:
-        """Spec 9.6: insert; on conflict find the other one; once more if it ended in between."""
+    async def _insert_or_find(self, job: Job, find_repeated: FindRepeated) -> CreatedJob:
+        """Spec 9.6: insert; on conflict find the other one; once more if it ended in between, and
+        that is no repeat."""
         for _ in range(2):
+            until = trio.current_time() + DISPATCH_LEASE_SECONDS / 2
             try:
-                await self._jobs.insert(job)
+                await self._jobs.insert(job, dispatch_lease_seconds=DISPATCH_LEASE_SECONDS)
             except (DuplicateActiveJob, DuplicateIdempotencyKey):
                 pass
             else:
+                self._hint(job, until)
                 return CreatedJob(job, is_new=True)
-            other = await self._conflicting(job)
+            other = await self._conflicting(job) or await find_repeated(job.request_hash)
+            if other is not None and other.id == job.id:
+                # A driver that tried again met its own first try: that took effect, and its answer
+                # was lost.
+                self._hint(job, until)
+                return CreatedJob(job, is_new=True)
             if other is not None:
                 return await self._repeat(other, job.idempotency_key)
         raise FetcherError(
@@ -178,6 +211,10 @@ class CreateJob:
             if held is not None:
                 return held
         return await self._jobs.find_active_by_hash(job.request_hash)
+
+
+async def _find_none(_digest: str) -> None:
+    """For a request that is to run whatever has ended."""
 
 
 _COUNT_AS_REPEAT = frozenset({JobStatus.PENDING, JobStatus.PROCESSING, JobStatus.COMPLETED})

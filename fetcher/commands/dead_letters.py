@@ -1,5 +1,6 @@
 """What operators do with dead letters: look, dispatch anew from the record, throw away."""
 
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -13,7 +14,8 @@ from fetcher.commands.verify_work import VerifyWork
 from fetcher.crypto.signer import TIMESTAMP_HEADER
 from fetcher.domain.dead_letters import DeadLetter
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import RedriveAnswer
+from fetcher.domain.job_store import RedriveAnswer
+from fetcher.domain.saved_letters import Fingerprint, fingerprint, saved_form
 from fetcher.domain.work_message import WorkMessage, WorkMessageError, parse_work_message
 from fetcher.ports import DeadLetterWindow, DispatchOutbox
 
@@ -36,10 +38,39 @@ class Examined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which letters: of one reason, and so many."""
+    """Which letters: of one reason, and so many; looked for among the first ``most_examined``."""
 
     reason: str | None = None
     limit: int | None = None
+    most_examined: int | None = None
+    listed: Sequence[Fingerprint] | None = None
+    """These alone, each as often as it stands there."""
+
+    def next_page(self, *, found: int, examined: int) -> int:
+        """How many to take at once: no more than may be looked at, since each look costs."""
+        bounds = [PAGE]
+        if self.most_examined is not None:
+            bounds.append(self.most_examined - examined)
+        if self.limit is not None and self.reason is None and self.listed is None:
+            bounds.append(self.limit - found)
+        return min(bounds)
+
+    def filter(self) -> Callable[["Examined"], bool]:
+        """For one pass: it counts what it has let through."""
+        left = Counter(self.listed)
+
+        def is_chosen(each: Examined) -> bool:
+            if self.reason not in (None, each.letter.reason):
+                return False
+            if self.listed is None:
+                return True
+            known_by = fingerprint(saved_form(each.letter))
+            if left[known_by] == 0:
+                return False
+            left[known_by] -= 1
+            return True
+
+        return is_chosen
 
 
 class Redriven(StrEnum):
@@ -63,19 +94,28 @@ class DeadLetters:
     def __init__(self, window: DeadLetterWindow, verifier: VerifyWork) -> None:
         self._window = window
         self._verifier = verifier
+        self.examined = 0
+        """So many were looked at."""
+        self.is_cut_short = False
+        """There are more, which the choice leaves alone although it has not found enough."""
 
     async def pages(self, choice: Choice) -> AsyncGenerator[list[Examined], None]:
         """The chosen ones. Raises PortUnavailable."""
-        position, found = 0, 0
+        found, is_chosen = 0, choice.filter()
         while choice.limit is None or found < choice.limit:
-            page = await self._window.next_page(limit=PAGE)
+            size = choice.next_page(found=found, examined=self.examined)
+            if size <= 0:
+                self.is_cut_short = self.examined < self._window.total
+                return
+            page = await self._window.next_page(limit=size)
             if not page:
                 return
             examined = [
-                self.examine(letter, position=position + at) for at, letter in enumerate(page, 1)
+                self.examine(letter, position=self.examined + at)
+                for at, letter in enumerate(page, 1)
             ]
-            position += len(page)
-            chosen = [each for each in examined if choice.reason in (None, each.letter.reason)]
+            self.examined += len(page)
+            chosen = [each for each in examined if is_chosen(each)]
             if choice.limit is not None:
                 chosen = chosen[: choice.limit - found]
             found += len(chosen)
@@ -83,7 +123,8 @@ class DeadLetters:
 
     async def find(self, wanted: int | JobId) -> Examined | None:
         """The letter at a place, or the first one of a job."""
-        async with aclosing(self.pages(Choice())) as pages:
+        choice = Choice(most_examined=wanted if isinstance(wanted, int) else None)
+        async with aclosing(self.pages(choice)) as pages:
             async for page in pages:
                 for each in page:
                     if wanted in (each.position, each.job_id):
@@ -91,7 +132,8 @@ class DeadLetters:
         return None
 
     async def purge(self, choice: Choice) -> int:
-        """Throw the chosen ones away, for good; how many."""
+        """Throw the chosen ones away; how many. They are gone once the window was left, which
+        counts them."""
         purged = 0
         async with aclosing(self.pages(choice)) as pages:
             async for page in pages:

@@ -44,10 +44,11 @@ class IdempotencyKeys:
         return held
 
     async def give(self, scoped_key: str | None, job: Job) -> Job:
-        """The job that answers a repeat which came with this key: from then on, ``job`` holds it.
+        """The job that answers a repeat which came with this key: from then on, ``job`` holds it,
+        beside those that it has.
 
-        Unless it holds another, which stays; where another job has taken the key meanwhile, that
-        one answers, or IdempotencyKeyReused is raised.
+        Unless it holds as many as it may; where another job has taken the key meanwhile, that one
+        answers, or IdempotencyKeyReused is raised.
         """
         if scoped_key is None:
             return job

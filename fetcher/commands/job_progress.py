@@ -1,11 +1,13 @@
 """What an attempt has read so far, and how the record hears of it."""
 
+from collections.abc import Callable
 from typing import Final
 
 import trio
 
 from fetcher.domain.errors import PortError
-from fetcher.domain.jobs import Lease, Progress, TableProgress
+from fetcher.domain.job_store import Lease
+from fetcher.domain.jobs import Progress, TableProgress
 from fetcher.ports import JobLeases
 
 NOTE_SECONDS: Final = 2.0
@@ -15,10 +17,14 @@ NOTE_SECONDS: Final = 2.0
 class ProgressBoard:
     """Rows and bytes of each table: the Engine's ``Progress``, so it only counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: Callable[[int, int], None]) -> None:
+        """``count`` hears how many rows and bytes more there are."""
         self._tables: dict[tuple[str, str], tuple[int, int]] = {}
+        self._count = count
 
     def __call__(self, config_name: str, table: str, rows: int, size_bytes: int, /) -> None:
+        rows_before, bytes_before = self._tables.get((config_name, table), (0, 0))
+        self._count(rows - rows_before, size_bytes - bytes_before)
         self._tables[config_name, table] = rows, size_bytes
 
     def snapshot(self) -> Progress:

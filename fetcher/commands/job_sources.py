@@ -1,7 +1,7 @@
 """The connections that a job reads from, as its attempt begins."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import trio
@@ -16,13 +16,11 @@ from fetcher.commands.source_breakers import SourceBreakers, SourceWait
 from fetcher.domain.backoff import full_jitter
 from fetcher.domain.connections import Connection
 from fetcher.domain.errors import PortError, PortUnavailable
-from fetcher.domain.ids import DEFAULT_TENANT
 from fetcher.domain.internal_sources import InternalSourceMissing
 from fetcher.domain.jobs import FailureFacts, Job, Parking
+from fetcher.domain.tenants import NO_TENANT, Tenant
 from fetcher.domain.times import cut_to_milliseconds
 from fetcher_engine import TenantContext
-
-TENANT = TenantContext.new(DEFAULT_TENANT)
 
 STORE_SECONDS = 120.0
 """How long the connections' records may be away while leases are still renewed."""
@@ -45,19 +43,33 @@ class JobParked(Exception):
         self.parking = parking
 
 
+@dataclass(frozen=True, slots=True)
+class OpenableSources:
+    """Connections by config name, and those of them of which a breaker has heard something."""
+
+    connections: Sequence[Connection]
+    failed_lately: Sequence[Connection]
+
+
 class JobSources:
     """Found, of the job's product, and not left alone for being down."""
 
     def __init__(
-        self, *, resolve: ResolveSources, breakers: SourceBreakers, max_wait_seconds: float
+        self,
+        *,
+        resolve: ResolveSources,
+        breakers: SourceBreakers,
+        max_wait_seconds: float,
+        tenant: Tenant = NO_TENANT,
     ) -> None:
         """``max_wait_seconds``: for how long after its first claim a job waits for a connection."""
         self._resolve = resolve
         self._breakers = breakers
         self._max_wait_seconds = max_wait_seconds
+        self._tenant = TenantContext.new(tenant.engine_id)
 
-    async def __call__(self, job: Job) -> list[Connection]:
-        """By config name. Raise JobFailed or JobParked."""
+    async def __call__(self, job: Job) -> OpenableSources:
+        """Raise JobFailed or JobParked."""
         names = sorted(job.mapped_fields)
         found = await self._find(names)
         missing = sorted(set(names) - {c.config_name for c in found})
@@ -78,10 +90,10 @@ class JobSources:
                     source=name,
                 )
             )
-        wait = await self._breakers.wait_for(found, tenant=TENANT)
-        if wait is not None:
-            raise self._held_back(job, wait)
-        return found
+        look = await self._breakers.look(found, tenant=self._tenant)
+        if look.wait is not None:
+            raise self._held_back(job, look.wait)
+        return OpenableSources(found, look.failed_lately)
 
     def _held_back(self, job: Job, wait: SourceWait) -> JobFailed | JobParked:
         since = job.started_at or wait.asked_at

@@ -109,7 +109,7 @@ class PatchConnection:
         answer = UpdateAnswer.CHANGED
         if not taken:
             try:
-                answer = await self._connections.update(after, read_at=before.updated_at)
+                answer = await self._connections.update(after, before=before)
             except DuplicateConfigName:
                 taken = True
         if taken:
@@ -168,7 +168,7 @@ def _invalid_fields(
     if name is not None and len(name.encode()) not in rules.CONFIG_NAME_BYTES:
         yield "configName", rules.CONFIG_NAME_RULE
     if change.type is not None and change.type not in known:
-        yield "type", rules.type_rule(known)
+        yield "type", rules.type_rule(change.type, known)
     if change.host is not None and not rules.is_host(change.host):
         yield "host", rules.HOST_RULE
     if change.port is not None and change.port not in rules.PORTS:

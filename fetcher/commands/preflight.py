@@ -7,12 +7,12 @@ from datetime import datetime
 import trio
 
 from fetcher.domain.connections import Connection
-from fetcher.domain.errors import HOST_REFUSED, FetcherError, ForbiddenHost
+from fetcher.domain.errors import HOST_REFUSED, FetcherError, ForbiddenHost, PortError
 from fetcher.domain.ids import ConnectionId
 from fetcher.domain.jobs import JobOptions
 from fetcher.domain.remedies import remedy
 from fetcher.domain.tls_modes import refuse_stored_tls_mode
-from fetcher.ports import SourceEngines
+from fetcher.ports import ConnectionBreakers, SourceEngines
 from fetcher_engine import Engine, EngineError, TenantContext
 
 AT_ONCE = 4
@@ -24,22 +24,27 @@ REMEMBERED_CONNECTIONS = 10_000
 class Preflight:
     """Tests connections side by side and remembers for a minute those that were well.
 
-    What is remembered is bound to ``updated_at``: a changed connection is tested again.
+    What is remembered is bound to ``updated_at``: a changed connection is tested again. One that
+    is left alone (decision 032) is not tested: its jobs wait, and callers who ask again and again
+    do not lock its account.
     """
 
-    def __init__(self, sources: SourceEngines) -> None:
+    def __init__(self, sources: SourceEngines, breakers: ConnectionBreakers) -> None:
         self._sources = sources
+        self._breakers = breakers
         self._well_since: OrderedDict[tuple[ConnectionId, datetime], float] = OrderedDict()
 
-    async def check(self, connections: Sequence[Connection], *, tenant: TenantContext) -> None:
-        """Raise ``FET-1040`` for the first by name that is down, or was not reached in time.
+    async def check(self, connections: Sequence[Connection], *, tenant: TenantContext) -> bool:
+        """Whether any had to be tested, which takes up to TOTAL_SECONDS.
 
+        Raise ``FET-1040`` for the first by name that is down, or was not reached in time.
         Before that, ``FET-0413`` and ``FET-0414`` for one that must not be opened as it is."""
         untested = [c for c in connections if not self._was_well(c)]
-        if not untested:
-            return
         for connection in untested:
             refuse_stored_tls_mode(connection)
+        untested = await self._not_left_alone(untested)
+        if not untested:
+            return False
         engine = self._sources.engine_for(untested, JobOptions())
         places = trio.Semaphore(AT_ONCE)
         outcomes: dict[ConnectionId, EngineError | None] = {}
@@ -53,6 +58,17 @@ class Preflight:
         if any(error is not None and error.reason == HOST_REFUSED for error in outcomes.values()):
             raise ForbiddenHost
         _refuse_first_down(untested, outcomes)
+        return True
+
+    async def _not_left_alone(self, connections: Sequence[Connection]) -> list[Connection]:
+        """All of them where the breakers cannot be asked: they save work, they guard nothing."""
+        if not connections:
+            return []
+        try:
+            known = await self._breakers.find([connection.id for connection in connections])
+        except PortError:
+            return list(connections)
+        return [c for c in connections if c.id not in known or not known[c.id].holds_back(c)]
 
     def _was_well(self, connection: Connection) -> bool:
         since = self._well_since.get((connection.id, connection.updated_at))

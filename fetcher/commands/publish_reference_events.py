@@ -8,16 +8,19 @@ from fetcher.domain.errors import PortError
 from fetcher.domain.ids import uuid7
 from fetcher.domain.reference_events import (
     EnvelopeUnknown,
+    ReferenceEvent,
     ReferenceRecord,
     read_reference_event,
 )
+from fetcher.domain.tenants import NO_TENANT, Tenant
 from fetcher.domain.terminal_event import EventRefused
 from fetcher.ports import ReferenceOutbox
 
 
 class PublishReferenceEvents:
     """Each once, under the ``ce-id`` it had. A failure of transport is tried again for ever; only
-    a record that can never be sent becomes invalid.
+    a record that can never be sent becomes invalid: with tenants also one that names another than
+    the one whose outbox it lies in.
 
     ``observe`` hears of each try, by the record's id: ``ok``, ``unrouted``, ``unavailable`` and
     the like, ``unknown_envelope``, ``refused``.
@@ -29,10 +32,12 @@ class PublishReferenceEvents:
         outbox: ReferenceOutbox,
         sender: SendEvent,
         observe: Callable[[str, str], None],
+        tenant: Tenant = NO_TENANT,
     ) -> None:
         self._outbox = outbox
         self._sender = sender
         self._observe = observe
+        self._tenant = tenant
 
     async def publish_due(self, *, limit: int) -> int:
         """Claim what is due and publish it; how many were claimed, 0 when the store is away."""
@@ -51,7 +56,7 @@ class PublishReferenceEvents:
     async def _publish(self, record: ReferenceRecord) -> None:
         """Raise PortError where the record could not be written."""
         try:
-            event = read_reference_event(record.payload, request_id=str(uuid7()))
+            event = self._event(record)
             result = await self._sender.send(
                 UnsignedEvent(
                     exchange=event.exchange,
@@ -73,3 +78,9 @@ class PublishReferenceEvents:
         else:
             await self._outbox.mark_published(record)
             self._observe(record.record_id, result)
+
+    def _event(self, record: ReferenceRecord) -> ReferenceEvent:
+        event = read_reference_event(record.payload, request_id=str(uuid7()))
+        if self._tenant.id and event.tenant != self._tenant.id:
+            raise EventRefused("tenant", "is another one than the outbox's")
+        return event

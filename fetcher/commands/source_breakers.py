@@ -31,6 +31,16 @@ class SourceWait:
     asked_at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceLook:
+    """What the breakers say before sources are opened."""
+
+    wait: SourceWait | None = None
+    """None: all may be opened."""
+    failed_lately: Sequence[Connection] = ()
+    """Reaching one of these is news; all of them where their records could not be read."""
+
+
 class SourceBreakers:
     """Asked before a job opens its sources, told of what it met.
 
@@ -51,10 +61,8 @@ class SourceBreakers:
         self._sources = sources
         self._log = log
 
-    async def wait_for(
-        self, connections: Sequence[Connection], *, tenant: TenantContext
-    ) -> SourceWait | None:
-        """None: all may be opened. One that has been left alone long enough is probed here."""
+    async def look(self, connections: Sequence[Connection], *, tenant: TenantContext) -> SourceLook:
+        """May they be opened? One that has been left alone long enough is probed here."""
         try:
             known = await self._breakers.find([connection.id for connection in connections])
             for connection in connections:
@@ -62,13 +70,16 @@ class SourceBreakers:
                 if breaker is not None and breaker.holds_back(connection):
                     wait = await self._try(connection, tenant)
                     if wait is not None:
-                        return wait
+                        return SourceLook(wait=wait)
         except PortError as failure:
             self._log.failed(failure)
-        return None
+            return SourceLook(failed_lately=connections)
+        return SourceLook(failed_lately=[each for each in connections if each.id in known])
 
     async def note_reached(self, connections: Sequence[Connection]) -> None:
         """A session to each of them stood."""
+        if not connections:
+            return
         try:
             known = await self._breakers.find([connection.id for connection in connections])
             for connection in connections:

@@ -1,9 +1,11 @@
-"""Judge one delivery of the work queue (spec worker-and-events 3.3 and 7.3)."""
+"""Judge one delivery of the work queue (spec worker-and-events 3.3, 7.3 and 9.3)."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from fetcher.crypto.signer import MessageVerifier, SignatureOutcome
+from fetcher.domain.message_envelope import TENANT_HEADER
+from fetcher.domain.tenants import NO_TENANT, Tenant
 from fetcher.domain.work_message import WorkMessage, WorkMessageError, parse_work_message
 from fetcher.ports import RejectReason, UtcNow
 
@@ -24,6 +26,10 @@ class SignedMessage(Protocol):
 class VerifyWork:
     """The message's age never decides: the claim on the record does (decisions).
 
+    With tenants the one whose queue it came from must be named by it, before anything else is
+    looked at: what was signed for another tenant is nobody's here. Without tenants the header
+    decides nothing, but is signed.
+
     ``saw_legacy`` hears of each message that is taken by its body's signature alone, where the
     verifier allows that.
     """
@@ -33,14 +39,18 @@ class VerifyWork:
         *,
         verifier: MessageVerifier,
         now: UtcNow,
+        tenant: Tenant = NO_TENANT,
         saw_legacy: Callable[[], None] = lambda: None,
     ) -> None:
         self._verifier = verifier
         self._now = now
+        self._tenant = tenant.id
         self._saw_legacy = saw_legacy
 
     def verify(self, message: SignedMessage) -> WorkMessage | RejectReason:
         """What a genuine message asks for, or why it goes to the dead letters."""
+        if self._tenant and message.headers.get(TENANT_HEADER) != self._tenant:
+            return RejectReason.TENANT_MISMATCH
         outcome = self._verifier.verify(
             message.headers,
             message.body,
@@ -48,6 +58,8 @@ class VerifyWork:
             routing_key=message.routing_key,
             now=self._now().timestamp(),
         )
+        if outcome is SignatureOutcome.PREVIOUS_KEY_ENDED:
+            return RejectReason.PREVIOUS_KEY_ENDED
         if not outcome.is_valid:
             return RejectReason.BAD_SIGNATURE
         if outcome is SignatureOutcome.VALID_LEGACY:

@@ -8,6 +8,7 @@ import base64
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -52,6 +53,17 @@ class UnknownKeyVersion(LookupError):
 
     def __init__(self, version: str) -> None:
         super().__init__(f"unsupported key version: {version}")
+        self.version = version
+
+
+class PreviousKeyEnded(LookupError):
+    """A former master verifies no longer: the time of ``APP_ENC_KEY_PREVIOUS_UNTIL`` has come."""
+
+    def __init__(self, version: str, until: datetime) -> None:
+        super().__init__(
+            f"key version {version} verifies nothing since {until.isoformat()}"
+            " (APP_ENC_KEY_PREVIOUS_UNTIL)"
+        )
         self.version = version
 
 
@@ -111,26 +123,45 @@ class KeySet:
 
 
 class KeyRing:
-    """The current keys, which sign and seal, and former ones, which only verify and open."""
+    """The current keys, which sign and seal, and former ones, which only verify and open.
 
-    __slots__ = ("_sets",)
+    From ``previous_until`` on the former ones verify nothing; stored credentials they still open.
+    """
 
-    def __init__(self, current: KeySet, previous: Sequence[KeySet] = ()) -> None:
-        """Raise PreviousKeysMalformed when two sets carry the same label."""
+    __slots__ = ("_previous_until", "_sets")
+
+    def __init__(
+        self,
+        current: KeySet,
+        previous: Sequence[KeySet] = (),
+        *,
+        previous_until: datetime | None = None,
+    ) -> None:
+        """``previous_until`` has a zone; None is no end. Raise PreviousKeysMalformed when two sets
+        carry the same label."""
         sets = (current, *previous)
         for place, key_set in enumerate(previous, start=1):
             if key_set.version in {earlier.version for earlier in sets[:place]}:
                 raise PreviousKeysMalformed(place, "its version is taken by another key")
         self._sets = sets
+        self._previous_until = previous_until
 
     @classmethod
-    def from_text(cls, master: str, *, version: str = "", previous: str = "") -> "KeyRing":
-        """Read ``APP_ENC_KEY``, ``APP_ENC_KEY_VERSION`` and ``APP_ENC_KEY_PREVIOUS``.
+    def from_text(
+        cls,
+        master: str,
+        *,
+        version: str = "",
+        previous: str = "",
+        previous_until: datetime | None = None,
+    ) -> "KeyRing":
+        """Read ``APP_ENC_KEY``, ``APP_ENC_KEY_VERSION``, ``APP_ENC_KEY_PREVIOUS`` and
+        ``APP_ENC_KEY_PREVIOUS_UNTIL``.
 
         ``previous`` holds ``<version>=<base64>`` pairs, comma separated. Raise a MasterKeyError.
         """
         current = KeySet.from_master(decode_master_key(master), version=version)
-        return cls(current, _previous_sets(previous))
+        return cls(current, _previous_sets(previous), previous_until=previous_until)
 
     @property
     def current(self) -> KeySet:
@@ -147,6 +178,28 @@ class KeyRing:
             if key_set.version == version:
                 return key_set
         raise UnknownKeyVersion(version)
+
+    @property
+    def previous_until(self) -> datetime | None:
+        """The first moment at which former keys verify nothing; None: they do for ever."""
+        return self._previous_until
+
+    def has_ended(self, version: str, *, now: datetime) -> bool:
+        """Whether this is the label of a former key that verifies nothing any more."""
+        until = self._previous_until
+        if until is None or now < until:
+            return False
+        return any(former.version == version for former in self._sets[1:])
+
+    def get_verifying(self, version: str, *, now: datetime) -> KeySet:
+        """The keys under this label, to verify what is signed or sealed with them.
+
+        Raise UnknownKeyVersion, or PreviousKeyEnded for former ones whose time is over.
+        """
+        keys = self.get(version)
+        if self._previous_until is not None and self.has_ended(version, now=now):
+            raise PreviousKeyEnded(version, self._previous_until.astimezone(UTC))
+        return keys
 
     def __iter__(self) -> Iterator[KeySet]:
         """Current first: the order in which to try them."""

@@ -238,9 +238,15 @@ def open_result(
 
 def _decode(text: bytes) -> bytes | None:
     try:
-        return binascii.a2b_base64(text, strict_mode=True)
+        raw = binascii.a2b_base64(text, strict_mode=True)
     except binascii.Error:
         return None
+    # Padding leaves up to four bits over, which say nothing. They must be zero (RFC 4648, section
+    # 3.5), or a changed text would open as the one that was stored.
+    rest = len(raw) % 3
+    if rest and binascii.b2a_base64(raw[-rest:], newline=False) != text[-4:]:
+        return None
+    return raw
 
 
 def _is_authentic(decryptor: AEADDecryptionContext, tag: bytes) -> bool:

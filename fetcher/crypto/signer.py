@@ -54,6 +54,8 @@ class SignatureOutcome(StrEnum):
     EXPIRED = "signature_expired"
     UNSUPPORTED_VERSION = "unsupported_signature_version"
     FAILED = "signature_verification_failed"
+    PREVIOUS_KEY_ENDED = "previous_key_ended"
+    """Genuine, by a former key whose time is over."""
 
     @property
     def is_valid(self) -> bool:
@@ -147,13 +149,21 @@ class MessageSigner:
 class MessageVerifier:
     """Verifies against any of its keys, current first.
 
-    Without a key every message is NOT_CONFIGURED. Raise SigningKeyTooShort below 32 bytes.
+    The keys after the first count before ``previous_until`` (Unix seconds), None: always. Without a
+    key every message is NOT_CONFIGURED. Raise SigningKeyTooShort below 32 bytes.
     """
 
-    __slots__ = ("_allow_legacy", "_keys")
+    __slots__ = ("_allow_legacy", "_keys", "_previous_until")
 
-    def __init__(self, keys: Sequence[bytes], *, allow_legacy: bool = False) -> None:
+    def __init__(
+        self,
+        keys: Sequence[bytes],
+        *,
+        previous_until: float | None = None,
+        allow_legacy: bool = False,
+    ) -> None:
         self._keys = tuple(_check_key(key) for key in keys)
+        self._previous_until = previous_until
         self._allow_legacy = allow_legacy
 
     def verify(
@@ -170,7 +180,8 @@ class MessageVerifier:
 
         ``now`` counts Unix seconds: a signature more than 30 s ahead of it is FROM_FUTURE, one
         older than ``max_age_seconds`` EXPIRED. ``max_age_seconds=None`` lets the age never decide
-        (work messages); ``now=None`` leaves out both checks (consumers that count on ``ce-id``).
+        (work messages); ``now=None`` leaves out both checks (consumers that count on ``ce-id``),
+        and former keys then have no end.
         """
         if not self._keys:
             return SignatureOutcome.NOT_CONFIGURED
@@ -189,20 +200,31 @@ class MessageVerifier:
             )
         except UnsignableMessage:
             return SignatureOutcome.FAILED
-        if self._matches(signature, payload):
-            return SignatureOutcome.VALID
-        if self._allow_legacy and self._matches(signature, b"%d.%s" % (timestamp, body)):
-            return SignatureOutcome.VALID_LEGACY
+        forms = [(SignatureOutcome.VALID, payload)]
+        if self._allow_legacy:
+            forms.append((SignatureOutcome.VALID_LEGACY, b"%d.%s" % (timestamp, body)))
+        for outcome, signed in forms:
+            by_current, by_previous = self._matches(signature, signed)
+            if by_current or (by_previous and not self._has_ended(now)):
+                return outcome
+            if by_previous:
+                return SignatureOutcome.PREVIOUS_KEY_ENDED
         return SignatureOutcome.FAILED
 
-    def _matches(self, signature: str, payload: bytes) -> bool:
+    def _has_ended(self, now: float | None) -> bool:
+        if now is None or self._previous_until is None:
+            return False
+        return now >= self._previous_until
+
+    def _matches(self, signature: str, payload: bytes) -> tuple[bool, bool]:
+        """Whether the current key has signed it, and whether a former one has."""
         given = signature.encode("utf-8", "replace")
         # every key is tried, so that the time tells nothing of which one it was
-        found = False
-        for key in self._keys:
+        found = [False, False]
+        for place, key in enumerate(self._keys):
             expected = hmac.new(key, payload, hashlib.sha256).hexdigest().encode("ascii")
-            found |= hmac.compare_digest(given, expected)
-        return found
+            found[min(place, 1)] |= hmac.compare_digest(given, expected)
+        return found[0], found[1]
 
     def __repr__(self) -> str:
         return "<MessageVerifier>"

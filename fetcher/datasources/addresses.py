@@ -5,25 +5,30 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
-import trio
-
+from fetcher.datasources.threads import PROCESS_THREADS, SourceThreads, ThreadKind, in_thread
 from fetcher_engine import SourceFailure, Stage
 
 Judge: TypeAlias = Callable[[str, int, Sequence[str]], None]
 """Raise SourceFailure unless a host, its port and all its addresses may be dialled."""
 
-_RESOLVERS: Final = trio.CapacityLimiter(16)
-"""Threads for names of sources alone: a resolver that hangs must not starve the process."""
+_RESOLVERS: Final = ThreadKind(16)
+"""For names of sources alone: a resolver that hangs must not starve the process."""
 
 
-async def resolve(host: str, port: int, *, judge: Judge | None = None) -> tuple[str, ...]:
+async def resolve(
+    host: str,
+    port: int,
+    *,
+    judge: Judge | None = None,
+    threads: SourceThreads = PROCESS_THREADS,
+) -> tuple[str, ...]:
     """The addresses of a host in the resolver's order, an address literal as it is.
 
     Raise SourceFailure: ``dns`` for a name that nobody knows, and what ``judge`` raises; it sees
     such a name too, without addresses. Cancelled, the look-up goes on in its thread and its answer
     is dropped.
     """
-    addresses = [host] if _is_address(host) else await _look_up(host, port)
+    addresses = [host] if _is_address(host) else await _look_up(host, port, threads)
     if judge is not None:
         judge(host, port, addresses)
     if not addresses:
@@ -31,7 +36,7 @@ async def resolve(host: str, port: int, *, judge: Judge | None = None) -> tuple[
     return tuple(addresses)
 
 
-async def _look_up(host: str, port: int) -> list[str]:
+async def _look_up(host: str, port: int, threads: SourceThreads) -> list[str]:
     def ask() -> list[str]:
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -39,7 +44,7 @@ async def _look_up(host: str, port: int) -> list[str]:
             return []
         return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
-    return await trio.to_thread.run_sync(ask, abandon_on_cancel=True, limiter=_RESOLVERS)
+    return await in_thread(threads.of(_RESOLVERS), ask, abandon_on_cancel=True)
 
 
 def _is_address(host: str) -> bool:

@@ -5,6 +5,8 @@ from typing import TypeVar
 
 import trio
 
+from fetcher.datasources.threads import ThreadLimiter, in_thread
+
 T = TypeVar("T")
 
 
@@ -16,8 +18,9 @@ class DriverThread:
     frees what a thread still uses.
     """
 
-    def __init__(self, limiter: trio.CapacityLimiter, interrupt: Callable[[], None]) -> None:
-        """``limiter`` bounds the threads of one kind of driver over all sessions of the process."""
+    def __init__(self, limiter: ThreadLimiter, interrupt: Callable[[], None]) -> None:
+        """``limiter`` bounds the threads of one kind of driver over all sessions of a process,
+        or of one of its tenants."""
         self._limiter = limiter
         self._interrupt = interrupt
 
@@ -42,7 +45,7 @@ class DriverThread:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(interrupt_when_cancelled)
-            await trio.to_thread.run_sync(contained, limiter=self._limiter)
+            await in_thread(self._limiter, contained)
             has_ended = True
             nursery.cancel_scope.cancel()
         await trio.lowlevel.checkpoint_if_cancelled()

@@ -7,7 +7,9 @@ resolved to, and what it let pass is what is dialled: nobody resolves a second t
 import ipaddress
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Self, TypeAlias
@@ -121,17 +123,43 @@ class HostList:
         return any(each in network for each in _spellings(address) for network in single)
 
 
+class HeldHosts:
+    """Hosts that are ours for a while: those of tenants, who come and go. Whoever holds one counts,
+    so that one tenant's end opens nothing of another's."""
+
+    def __init__(self) -> None:
+        self._held: Counter[str | Address] = Counter()
+
+    @contextmanager
+    def held(self, entries: Iterable[str]) -> Iterator[None]:
+        """Each entry is an address or else a name."""
+        ours = {literal_of(entry) or own_name(entry) for entry in entries}
+        self._held.update(ours)
+        try:
+            yield
+        finally:
+            self._held -= Counter(ours)
+
+    def has_name(self, name: str) -> bool:
+        return name in self._held
+
+    def holds(self, address: Address) -> bool:
+        return any(each in self._held for each in _spellings(address))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostGuard:
     """``allow`` wins over every refusal of a name or an address, but for the operator's ``own``.
 
-    The hosts of ``own`` (its record store, broker …) are let pass only where ``allow`` has exactly
-    that name or that address, not by a wider network. Denied ports are denied everywhere.
+    The hosts of ``own`` (its record store, broker …) and of ``tenants`` are let pass only where
+    ``allow`` has exactly that name or that address, not by a wider network. Denied ports are denied
+    everywhere.
     """
 
     allow: HostList = field(default_factory=HostList)
     deny: HostList = field(default_factory=HostList)
     own: HostList = field(default_factory=HostList)
+    tenants: HeldHosts = field(default_factory=HeldHosts, compare=False)
     denied_ports: frozenset[int] = frozenset()
 
     def judge(self, host: str, port: int, addresses: Sequence[str]) -> None:
@@ -175,7 +203,8 @@ class HostGuard:
         known = [address for address in found if address is not None]
         if len(known) < len(found):
             return Rule.RANGE
-        if name in self.own.names or any(self._is_own(address) for address in known):
+        is_own_name = name in self.own.names or self.tenants.has_name(name)
+        if is_own_name or any(self._is_own(address) for address in known):
             return Rule.OWN
         strange = [address for address in known if not self.allow.holds(address)]
         if known and not strange:
@@ -193,13 +222,20 @@ class HostGuard:
         return Rule.RANGE if is_refused(address) else None
 
     def _is_own(self, address: Address) -> bool:
-        return self.own.holds(address) and not self.allow.names_exactly(address)
+        is_own = self.own.holds(address) or self.tenants.holds(address)
+        return is_own and not self.allow.names_exactly(address)
 
 
 def is_refused(address: Address) -> bool:
     """Whether it lies in a range that no public database has (spec 13.3 and 13.4)."""
     inner = _spellings(address)[-1]
     return any(inner in network for network in _REFUSED)
+
+
+def own_name(text: str) -> str:
+    """A name of our own as :func:`strict_host` spells a source's, which has no dot at its end."""
+    name = text.rstrip(".")
+    return strict_host(name) or name.lower()
 
 
 def literal_of(text: str) -> Address | None:

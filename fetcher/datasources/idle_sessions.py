@@ -51,17 +51,40 @@ class IdleSession:
     ends_at: float
 
 
-class IdleSessions:
-    """The idle sessions of a process. Its nursery ends those whose time is over."""
+class IdlePeers:
+    """The idle sessions of one process, kept apart by whose they are, under one limit."""
 
-    def __init__(self, nursery: trio.Nursery) -> None:
+    def __init__(self) -> None:
+        self.members: list[IdleSessions] = []
+
+    def make_room(self) -> None:
+        """Where too many wait, of all members, one of who has the most ends: that whose time is
+        over first."""
+        if sum(member.total for member in self.members) > MAX_IDLE_IN_ALL:
+            largest = max(self.members, key=lambda member: member.total)
+            largest.end([min(largest.waiting(), key=lambda each: each.ends_at)])
+
+
+class IdleSessions:
+    """The idle sessions of a process, or those of one of its tenants. Its nursery ends those whose
+    time is over."""
+
+    def __init__(self, nursery: trio.Nursery, peers: IdlePeers) -> None:
+        """A member of ``peers`` until it is closed."""
         self._nursery = nursery
+        self._peers = peers
+        peers.members.append(self)
         self._idle: dict[ConnectionId, deque[IdleSession]] = {}
         self._has_changed = trio.Event()
         self._is_open = True
 
     def count(self, connection_id: ConnectionId) -> int:
         return len(self._idle.get(connection_id, ()))
+
+    @property
+    def total(self) -> int:
+        """Of all connections."""
+        return sum(map(len, self._idle.values()))
 
     def can_keep(self, key: SessionKey, *, opened_at: float) -> bool:
         """Whether :meth:`keep` would take a session that was opened then."""
@@ -74,7 +97,7 @@ class IdleSessions:
     def keep(self, session: Closable, key: SessionKey, *, opened_at: float) -> bool:
         """Own the session until somebody takes it; False: it stays the caller's.
 
-        Where too many wait, of all connections, the one whose time is over first ends for it.
+        Where too many wait, of all connections, another ends for it, as :class:`IdlePeers` says.
         """
         if not self.can_keep(key, opened_at=opened_at):
             return False
@@ -82,9 +105,7 @@ class IdleSessions:
         self._idle.setdefault(key.connection_id, deque()).append(
             IdleSession(session=session, key=key, opened_at=opened_at, ends_at=ends_at)
         )
-        waiting = self._all()
-        if len(waiting) > MAX_IDLE_IN_ALL:
-            self._end([min(waiting, key=lambda each: each.ends_at)])
+        self._peers.make_room()
         self._has_changed.set()
         return True
 
@@ -95,7 +116,7 @@ class IdleSessions:
         """
         waiting = self._idle.get(key.connection_id, deque())
         now = trio.current_time()
-        self._end([each for each in waiting if each.key != key or each.ends_at <= now])
+        self.end([each for each in waiting if each.key != key or each.ends_at <= now])
         return self._removed(waiting[-1]) if waiting else None
 
     def take_oldest(self, connection_id: ConnectionId) -> IdleSession | None:
@@ -105,12 +126,12 @@ class IdleSessions:
 
     def forget(self, connection_id: ConnectionId) -> None:
         """End those of a connection: one of them was found broken."""
-        self._end(list(self._idle.get(connection_id, ())))
+        self.end(list(self._idle.get(connection_id, ())))
 
     async def end_all(self) -> bool:
         """End all of them, of whatever connection: many may be at one server. Whether there were
         any. Within 3 seconds."""
-        leaving = self._all()
+        leaving = self.waiting()
         for each in leaving:
             self._removed(each)
         await _close(leaving)
@@ -123,22 +144,23 @@ class IdleSessions:
             with trio.move_on_at(self._next_end()):
                 await changed.wait()
             now = trio.current_time()
-            self._end([each for each in self._all() if each.ends_at <= now])
+            self.end([each for each in self.waiting() if each.ends_at <= now])
 
     async def close(self) -> None:
         """End all and keep no more, within 3 seconds; shielded."""
         self._is_open = False
-        leaving = self._all()
+        self._peers.members.remove(self)
+        leaving = self.waiting()
         self._idle.clear()
         await _close(leaving)
 
-    def _all(self) -> list[IdleSession]:
+    def waiting(self) -> list[IdleSession]:
         return [each for waiting in self._idle.values() for each in waiting]
 
     def _next_end(self) -> float:
-        return min((each.ends_at for each in self._all()), default=math.inf)
+        return min((each.ends_at for each in self.waiting()), default=math.inf)
 
-    def _end(self, sessions: list[IdleSession]) -> None:
+    def end(self, sessions: list[IdleSession]) -> None:
         for each in sessions:
             self._removed(each)
             self._nursery.start_soon(each.session.close)
@@ -159,11 +181,12 @@ async def _close(sessions: Sequence[IdleSession]) -> None:
 
 
 @asynccontextmanager
-async def open_idle_sessions() -> AsyncIterator[IdleSessions]:
-    """Sessions are kept while the context is open; none outlives it."""
+async def open_idle_sessions(peers: IdlePeers | None = None) -> AsyncIterator[IdleSessions]:
+    """Sessions are kept while the context is open; none outlives it. Without ``peers`` they are the
+    only ones of the process."""
     failure: Exception | None = None
     async with trio.open_nursery() as nursery:
-        idle = IdleSessions(nursery)
+        idle = IdleSessions(nursery, peers or IdlePeers())
         nursery.start_soon(idle.close_in_time)
         try:
             yield idle

@@ -105,23 +105,28 @@ def target_of(record: Connection, settings: SourceSettings) -> Target:
         tls=tls,
         metadata=record.metadata,
         judge=None if record.is_internal else settings.judge,
+        threads=settings.threads,
     )
 
 
 def version_of(record: Connection, settings: SourceSettings) -> str:
     """Differs when anything differs that decides where a session goes, as whom, and how.
 
-    It tells nothing of what it is made of, and is another one in each process.
+    Secrets count as they are, not as they are sealed: a new seal changes nothing for a session. It
+    tells nothing of what it is made of, and is another one in each process.
     """
-    tls = record.tls
+    try:
+        password, tls = _secrets(record, settings)
+    except SourceFailure:
+        # No session is opened with them: the attempt says so.
+        password, tls = record.password_encrypted, record.tls
     parts = [
         record.type,
         record.host,
         record.port,
         record.database_name,
         record.username,
-        record.password_encrypted,
-        record.encryption_key_version,
+        password,
         None if tls is None else [tls.mode, tls.ca, tls.cert, tls.key],
         record.metadata,
         record.is_internal,

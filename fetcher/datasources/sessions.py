@@ -47,6 +47,11 @@ class SessionLimits:
         self.refusals = SnapshotRefusals()
         self._places: WeakValueDictionary[ConnectionId, SessionPlaces] = WeakValueDictionary()
 
+    @property
+    def in_use(self) -> int:
+        """Sessions of all connections that somebody works with."""
+        return sum(places.taken for places in list(self._places.values()))
+
     def places(self, connection_id: ConnectionId, *, most: int = MAX_SESSIONS) -> SessionPlaces:
         """Kept for as long as somebody holds them. ``most`` is one number for a type of source."""
         places = self._places.get(connection_id)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fetcher.crypto.sealed_fields import SealedFieldKeys
 from fetcher.datasources.addresses import Judge
+from fetcher.datasources.threads import PROCESS_THREADS, SourceThreads
 from fetcher.domain.jobs import Filters, JobOptions, MappedFields
 from fetcher_engine import Limits
 
@@ -34,6 +35,7 @@ class SourceSettings:
     limits: Limits = field(default_factory=Limits.defaults)
     sqlite_folder: Path | None = None
     judge: Judge | None = None
+    threads: SourceThreads = PROCESS_THREADS
     include_views: bool = False
     sqlserver_trusts_all: bool = False
     """Whether mode ``true`` of SQL Server without a CA verifies nothing, as the reference does."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fetcher.datasources.addresses import Judge
+from fetcher.datasources.threads import PROCESS_THREADS, SourceThreads
 from fetcher.domain.connections import TlsSettings
 
 
@@ -13,7 +14,8 @@ class Target:
 
     ``metadata`` is the connection's own: ``serviceName`` and ``sid`` (Oracle), ``authSource`` and
     ``directConnection`` (MongoDB), ``trustServerCertificate`` (SQL Server). ``judge`` decides which
-    addresses may be dialled: it goes into every resolution; None lets all be.
+    addresses may be dialled: it goes into every resolution; None lets all be. ``threads`` are those
+    that may wait for the server.
     """
 
     host: str
@@ -24,3 +26,4 @@ class Target:
     tls: TlsSettings | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
     judge: Judge | None = field(default=None, repr=False)
+    threads: SourceThreads = field(default=PROCESS_THREADS, repr=False)

@@ -29,7 +29,9 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The caller may."""
+    """The caller may. ``subject`` is who that is, as far as it is known."""
+
+    subject: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from fetcher.domain.json_text import JsonTextError, parse
+from fetcher.domain.json_text import JsonTextError, ObjectWithRepeats, parse
 from fetcher.domain.json_values import JsonValue
 
 MAX_TOKEN_CHARACTERS: Final = 16 * 1024
@@ -51,7 +51,8 @@ def token_in(authorization: str | None) -> str | None:
 
 
 def read_token(token: str) -> AccessToken:
-    """Take it apart without verifying it. Raise TokenMalformed."""
+    """Take it apart without verifying it. Raise TokenMalformed, also where a claim is there twice:
+    whoever verifies it may read the other one (RFC 7519, 4)."""
     parts = token.split(".") if len(token) <= MAX_TOKEN_CHARACTERS else []
     if len(parts) != 3:
         raise TokenMalformed
@@ -76,9 +77,9 @@ def _object(part: str) -> Mapping[str, JsonValue]:
     try:
         data = base64url(part)
         data.decode("utf-8")
-        value = parse(data, max_depth=MAX_DEPTH)
+        value = parse(data, max_depth=MAX_DEPTH, notes_repeats=True)
     except (UnicodeDecodeError, JsonTextError):
         value = None
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or isinstance(value, ObjectWithRepeats):
         raise TokenMalformed
     return value

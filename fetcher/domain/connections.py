@@ -73,6 +73,24 @@ class Connection:
     deleted_at: datetime | None = None
     origin: Origin = Origin.STORED
     plain_password: str = field(default="", repr=False)
+    listed_schema: str = ""
+    """What a look at the whole lists where ``schema`` says nothing; a bare name never lies there
+    for it (spec datasources 6.2)."""
+
+    def is_as_read(self, before: "Connection") -> bool:
+        """Whether nobody has written since it was ``before``. What is sealed counts by itself: a
+        rotation of keys seals it anew, and moves no ``updated_at``."""
+        return self._written_state == before._written_state
+
+    @property
+    def sealed_tls_key(self) -> str:
+        """The private key of TLS as it is stored; empty without one."""
+        return self.tls.key if self.tls is not None else ""
+
+    @property
+    def _written_state(self) -> tuple[datetime, str, str, str]:
+        sealed = (self.password_encrypted, self.encryption_key_version, self.sealed_tls_key)
+        return (self.updated_at, *sealed)
 
     @property
     def is_internal(self) -> bool:
@@ -115,6 +133,15 @@ class ConnectionQuery:
 class ConnectionPage:
     items: tuple[Connection, ...]
     total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionName:
+    """A live connection's record, be it readable or not."""
+
+    id: ConnectionId | None
+    """None where what stands there is no id."""
+    config_name: str
 
 
 class UpdateAnswer(StrEnum):

@@ -5,6 +5,7 @@ a stable code; neither carries a foreign exception's text, cause or context.
 """
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -31,6 +32,12 @@ class OperationRefused(PortUnavailable):
     """
 
     code = "refused"
+
+
+class QueueMissing(PortUnavailable):
+    """The broker is there and has no such queue or exchange: a person must declare it."""
+
+    code = "queue_missing"
 
 
 class DeliveryLost(PortUnavailable):
@@ -85,6 +92,15 @@ class StartRefused(Exception):
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
         self.problems = tuple(problems)
+
+
+class OutputFailed(Exception):
+    """Standard output takes nothing any more: what a command prints from now on goes nowhere."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(f"standard output: {os.strerror(error.errno or 0)}")
+        self.is_unread = isinstance(error, BrokenPipeError)
+        """Whoever read it has seen enough, as `head` has."""
 
 
 class FetcherError(Exception):

@@ -36,12 +36,12 @@ def internal_source_name(connection_id: ConnectionId, tenant_id: str = "") -> st
 
 
 class InternalSourceMissing(FetcherError):
-    """A name of the registry that this process was given no data source for."""
+    """A name of the registry that nobody gave a data source for: ``where`` it would have been."""
 
-    def __init__(self, config_name: str) -> None:
+    def __init__(self, config_name: str, where: str = "via environment variables") -> None:
         super().__init__(
             "FET-1020",
             "Missing Data Source",
-            f"internal datasource '{config_name}' not configured via environment variables",
+            f"internal datasource '{config_name}' not configured {where}",
         )
         self.config_name = config_name

@@ -202,7 +202,7 @@ def _check_options(options: JobOptions | None, *, ceilings: Limits, enabled: boo
     for name, value in options.limits.items():
         ceiling = getattr(ceilings, LIMIT_NAMES[name])
         if not 0 < value <= ceiling:
-            _refuse(f"{root}.limits.{name} must be above 0 and at most {ceiling:g}")
+            _refuse(f"{root}.limits.{name} must be above 0 and at most {ceiling:.15g}")
 
 
 def _refuse(message: str) -> NoReturn:

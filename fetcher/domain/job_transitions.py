@@ -8,22 +8,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from fetcher.domain.jobs import (
-    AttemptRecord,
-    ClaimRefusal,
-    FinishAnswer,
-    Job,
-    JobStatus,
-    Lease,
-    RedriveAnswer,
-    TerminalOutcome,
-)
+from fetcher.domain.job_store import ClaimRefusal, FinishAnswer, Lease, RedriveAnswer
+from fetcher.domain.jobs import AttemptRecord, Job, JobStatus, TerminalOutcome
 
 FIRST_SIGHT_SECONDS: Final = 600.0
 """How long a ``processing`` record without a lease may go on after we first saw it."""
 
 UNREADABLE_SECONDS: Final = 60.0
-"""For how long a record that cannot be read makes way for others in the reaper's search."""
+"""For how long a record that cannot be read makes way for others in what searches for due ones."""
 
 MAX_TAKEOVERS: Final = 3
 MAX_ATTEMPTS_KEPT: Final = 20
@@ -89,6 +81,14 @@ def claimed(
         attempts=(*job.attempts, attempt)[-MAX_ATTEMPTS_KEPT:],
         progress={},
     )
+
+
+def took_over(job: Job) -> bool:
+    """Whether the claim that made this attempt ended one whose lease had run out."""
+    if len(job.attempts) < 2:
+        return False
+    before, current = job.attempts[-2:]
+    return before.code == CODE_LEASE_RAN_OUT and before.ended_at == current.started_at
 
 
 def released(job: Job, now: datetime) -> Job:

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from fetcher.domain.ids import JobId
 from fetcher.domain.json_values import JsonObject, JsonScalar
+from fetcher.domain.trace_context import TraceContext
 from fetcher_engine import SourceNotes
 
 MappedFields: TypeAlias = Mapping[str, Mapping[str, tuple[str, ...]]]
@@ -199,8 +200,11 @@ class Job:
     progress: Progress = field(default_factory=dict)
     result_deleted_at: datetime | None = None
     """A job whose result was deleted is no duplicate (decisions)."""
+    trace: TraceContext | None = None
+    """Of the call that created the job: what its messages, its run and its event belong to."""
     idempotency_key: str | None = None
-    """Path, key and product as one text, see :func:`idempotency_key`; unique among all jobs."""
+    """Path, key and product as one text, see :func:`idempotency_key`; unique among all jobs. Of
+    several keys one: the store knows the others."""
 
     @property
     def is_parked(self) -> bool:
@@ -215,156 +219,6 @@ class Job:
 
 
 # --- what the claims of the record store answer -----------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
-    """The fencing token of one attempt: whoever cannot show it writes nothing."""
-
-    job_id: JobId
-    token: bytes = field(repr=False)
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
-    job: Job
-    lease: Lease
-
-
-class ClaimRefusal(StrEnum):
-    """Why a job could not be claimed."""
-
-    UNKNOWN = "unknown"
-    ENDED = "ended"
-    LEASED = "leased"
-    NOT_DUE = "not_due"
-    """It waits (parked, or due for the reaper): the record will be dispatched again."""
-
-
-class LeaseState(StrEnum):
-    HELD = "held"
-    CANCEL_REQUESTED = "cancel_requested"
-    LOST = "lost"
-
-
-class FinishAnswer(StrEnum):
-    """What a terminal write found (design section 4, step 6)."""
-
-    WRITTEN = "written"
-    """Ours: now, or by an earlier try whose answer was lost."""
-    CANCEL_REQUESTED = "cancel_requested"
-    """Refused: the job was asked to stop first. Finish it as cancelled."""
-    SUPERSEDED = "superseded"
-    """Another attempt owns or ended the job: delete our object, write nothing."""
-
-
-class CancelAnswer(StrEnum):
-    UNKNOWN = "unknown"
-    CANCELLED = "cancelled"
-    """Ended at once (it was pending), or it was cancelled already."""
-    REQUESTED = "requested"
-    ENDED = "ended"
-    """Completed or failed before."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DispatchClaim:
-    """The right to publish one job's work message for some seconds."""
-
-    job: Job
-    dispatch_seq: int
-
-
-class RedriveAnswer(StrEnum):
-    """What became of the wish to dispatch a job anew."""
-
-    DISPATCHED = "dispatched"
-    """It is pending and due: the dispatcher's next sweep takes it."""
-    UNKNOWN = "unknown"
-    UNREADABLE = "unreadable"
-    """Its record cannot be read."""
-    ENDED = "ended"
-    IN_HAND = "in_hand"
-    """Somebody works on it under a lease that holds."""
-    WAITS = "waits"
-    """It is not due yet, or was asked to stop and is the reaper's."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DispatchBacklog:
-    """Pending jobs that were dispatched: all, and those older than the asked age."""
-
-    dispatched: int
-    stale: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventClaim:
-    """The right to publish one job's terminal event for some seconds."""
-
-    job_id: JobId
-    mark: EventMark
-    attempts: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventBacklog:
-    pending: int
-    oldest_seconds: float
-    """Age of the oldest pending event, 0 where there is none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndedCursor:
-    """Place in the order of ended jobs: ``completed_at``, then id."""
-
-    completed_at: datetime
-    job_id: JobId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobCursor:
-    """Place in the list of jobs: ``created_at``, then id."""
-
-    created_at: datetime
-    job_id: JobId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobQuery:
-    """One page of jobs: newest first unless ``ascending``, strictly after the cursor."""
-
-    statuses: frozenset[JobStatus] = frozenset()
-    """Empty: all."""
-    product_name: str | None = None
-    config_name: str | None = None
-    """Jobs that read from this connection."""
-    created_from: datetime | None = None
-    created_until: datetime | None = None
-    """Half-open: records of exactly this instant are left out."""
-    ascending: bool = False
-    after: JobCursor | None = None
-    limit: int = 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobPage:
-    items: tuple[Job, ...]
-    next: JobCursor | None
-    """Where the next page begins, None after the last one."""
-
-
-MOST_COUNTED: Final = 100_000
-"""Where the count of pending jobs stops."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingCounts:
-    """Jobs that wait for a worker: all, and those of the asked product."""
-
-    total: int
-    of_product: int
 
 
 def idempotency_key(*, path: str, key: str, product_name: str) -> str:

@@ -26,6 +26,7 @@ _BY_REASON: Mapping[str, str] = MappingProxyType(
         "tls_required": "the server takes encrypted connections only: set ssl.mode",
         "too_many_connections": "the server has no connection left: try again",
         "too_many_sessions": "all sessions on it are taken by jobs: try again",
+        "type_off": "the type SQLITE is off here: DATASOURCE_SQLITE_DIR",
         "unreachable": "there is no way to it in the network: check host",
         "unsupported_version": "the server is too old",
     }

@@ -16,6 +16,7 @@ from fetcher.domain.message_bodies import CompletedBody, FailedBody
 from fetcher.domain.message_envelope import HeaderValue, envelope
 from fetcher.domain.redaction import redact
 from fetcher.domain.timestamps import rfc3339
+from fetcher.domain.trace_context import TraceContext
 
 COMPLETED: Final = "completed"
 FAILED: Final = "failed"
@@ -185,13 +186,14 @@ def event_headers(
     source: str,
     request_id: str,
     tenant: str = SINGLE_TENANT,
+    trace: TraceContext | None = None,
 ) -> dict[str, HeaderValue]:
     """The headers without the signature (spec 8.2); raise EventRefused.
 
     ``source`` is ``STREAMING_CLOUDEVENTS_SOURCE`` verbatim, ``tenant`` is sent and signed exactly
     as given, ``request_id`` is fresh for each publish.
     """
-    return cloud_event_headers(
+    headers = cloud_event_headers(
         event_id=event_id(job_id, mark.status),
         status=mark.status,
         time=rfc3339(mark.time),
@@ -200,6 +202,15 @@ def event_headers(
         tenant=tenant,
         request_id=request_id,
     )
+    return {**headers, **(trace_headers(trace) if trace is not None else {})}
+
+
+def trace_headers(trace: TraceContext) -> dict[str, HeaderValue]:
+    """In both spellings: lower case as byte arrays like all of CloudEvents, capitalised as text."""
+    lower: dict[str, HeaderValue] = {
+        name: bytearray(value, "ascii") for name, value in trace.headers().items()
+    }
+    return {**lower, **trace.capitalised()}
 
 
 def cloud_event_headers(

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 def rfc3339(moment: datetime) -> str:
     """Raise ValueError for a time without a zone: its instant would be a guess."""
-    if moment.utcoffset() is None:
+    offset = moment.utcoffset()
+    if offset is None:
         raise ValueError("a time without a zone")
-    utc = moment.astimezone(UTC).replace(tzinfo=None)
-    fraction = f".{utc.microsecond:06d}".rstrip("0") if utc.microsecond else ""
-    return f"{utc.isoformat(timespec='seconds')}{fraction}Z"
+    utc = moment.astimezone(UTC) if offset else moment
+    text = utc.isoformat().removesuffix("+00:00")
+    return f"{text.rstrip('0') if utc.microsecond else text}Z"

@@ -35,5 +35,10 @@ def open_tls_key(tls: TlsSettings, decrypt: Callable[[str, str], str]) -> TlsSet
     return replace(tls, key=decrypt(encrypted, version))
 
 
+def is_sealed_under(key: str, key_version: str) -> bool:
+    """Whether this text is what :func:`seal_tls_key` makes under this version."""
+    return is_sealed_tls_key(key) and key.rpartition(":")[0] == f"{_MARK}:{key_version}"
+
+
 def is_sealed_tls_key(key: str) -> bool:
     return key.startswith(f"{_MARK}:")

@@ -22,6 +22,7 @@ from fetcher.domain.message_envelope import (
     envelope,
 )
 from fetcher.domain.timestamps import rfc3339
+from fetcher.domain.trace_context import TraceContext, trace_context_in
 
 JOB_ID_HEADER: Final = "jobId"
 
@@ -59,6 +60,8 @@ class WorkMessage:
     job_id: JobId
     tenant_id: str | None
     request_id: str
+    trace: TraceContext | None = None
+    """Not covered by the signature: it decides nothing but where the work is told of."""
 
 
 def encode_work_message(job: Job) -> bytes:
@@ -75,13 +78,15 @@ def encode_work_message(job: Job) -> bytes:
 
 
 def work_headers(
-    job: Job, *, tenant: str = "", trace: Mapping[str, str] | None = None
+    job: Job, *, tenant: str = "", trace: TraceContext | None = None
 ) -> dict[str, HeaderValue]:
     """The headers without the signature (spec 2.3).
 
-    ``trace`` holds the W3C trace context under its Pascal-case names, where there is one.
+    ``trace`` is told under capitalised names, as the reference writes them.
     """
-    own: dict[str, HeaderValue] = {JOB_ID_HEADER: str(job.id), **(trace or {})}
+    own: dict[str, HeaderValue] = {JOB_ID_HEADER: str(job.id)}
+    if trace is not None:
+        own |= trace.capitalised()
     return envelope(own, request_id=job.request_id or str(uuid7()), tenant=tenant)
 
 
@@ -98,6 +103,7 @@ def parse_work_message(body: bytes, headers: Mapping[str, object]) -> WorkMessag
         job_id=_job_id(body, headers),
         tenant_id=tenant if isinstance(tenant, str) and tenant else None,
         request_id=request_id if isinstance(request_id, str) and request_id else str(uuid7()),
+        trace=trace_context_in(headers),
     )
 
 

@@ -7,7 +7,10 @@ given; it honours cancellation and leaves nothing behind when cancelled. One con
 resources; no method takes a tenant.
 """
 
+from fetcher.ports.audit import AuditTrail
 from fetcher.ports.messages import (
+    DeadLetterLevel,
+    DeadLetterLevels,
     DeadLetterQueue,
     DeadLetterWindow,
     DeclareTopology,
@@ -23,6 +26,17 @@ from fetcher.ports.objects import (
     ObjectStore,
     Upload,
 )
+from fetcher.ports.operations import (
+    ActorState,
+    JobStatistics,
+    KnownDependency,
+    ProbedMinute,
+    ProcessFacts,
+    QueueDepth,
+    QueueDepths,
+    TenantState,
+    TenantStateName,
+)
 from fetcher.ports.records import (
     ConnectionBreakers,
     ConnectionRecords,
@@ -35,7 +49,9 @@ from fetcher.ports.records import (
     ObjectCleanup,
     RecordStore,
     ReferenceOutbox,
+    SealedCredentials,
 )
+from fetcher.ports.retention import JobRetention
 from fetcher.ports.sources import (
     Authorizer,
     ConnectionRecovery,
@@ -48,12 +64,19 @@ from fetcher.ports.sources import (
     TestLimiter,
     UtcNow,
 )
+from fetcher.ports.tracing import SPAN_CANCELLED, UNTRACED, Span, SpanKind, SpanValue, Tracer
 
 __all__ = [
+    "SPAN_CANCELLED",
+    "UNTRACED",
+    "ActorState",
+    "AuditTrail",
     "Authorizer",
     "ConnectionBreakers",
     "ConnectionRecords",
     "ConnectionRecovery",
+    "DeadLetterLevel",
+    "DeadLetterLevels",
     "DeadLetterQueue",
     "DeadLetterWindow",
     "DeclareTopology",
@@ -66,6 +89,9 @@ __all__ = [
     "InternalSources",
     "JobLeases",
     "JobRecords",
+    "JobRetention",
+    "JobStatistics",
+    "KnownDependency",
     "MessagePublisher",
     "ObjectCleanup",
     "ObjectStore",
@@ -74,11 +100,22 @@ __all__ = [
     "Probe",
     "ProbeResult",
     "ProbeStatus",
+    "ProbedMinute",
+    "ProcessFacts",
+    "QueueDepth",
+    "QueueDepths",
     "RecordStore",
     "ReferenceOutbox",
     "RejectReason",
+    "SealedCredentials",
     "SourceEngines",
+    "Span",
+    "SpanKind",
+    "SpanValue",
+    "TenantState",
+    "TenantStateName",
     "TestLimiter",
+    "Tracer",
     "Upload",
     "UtcNow",
     "WorkBacklog",

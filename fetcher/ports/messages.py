@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
@@ -37,7 +38,11 @@ class WorkBacklog(Protocol):
 
 
 class RejectReason(StrEnum):
+    TENANT_MISMATCH = "tenant_mismatch"
+    """It names no tenant, or another one than the queue's."""
     BAD_SIGNATURE = "bad_signature"
+    PREVIOUS_KEY_ENDED = "previous_key_ended"
+    """Signed by a former key, after `APP_ENC_KEY_PREVIOUS_UNTIL`."""
     MALFORMED = "malformed"
     UNKNOWN_JOB = "unknown_job"
     UNREADABLE_JOB = "unreadable_job"
@@ -107,12 +112,39 @@ class DeadLetterWindow(Protocol):
         ...
 
     async def remove(self, letters: Sequence[DeadLetter]) -> None:
-        """For good. Until the window was left a crash may bring them back."""
+        """For good, however the window is left. Until it was left a crash may bring them back."""
+        ...
+
+    @property
+    def gone(self) -> int:
+        """How many of the removed ones nothing brings back any more: all of them once the window
+        was left, unless that could not be written."""
+        ...
 
 
 class DeadLetterQueue(Protocol):
     def open(self) -> AbstractAsyncContextManager[DeadLetterWindow]:
         """Leaving puts back, in whatever order, every letter that was not removed."""
+        ...
+
+    async def survives_looks(self) -> bool:
+        """Whether letters stand any number of looks: a broker may count each as a delivery, and
+        drop a letter that was delivered too often. Raise PortUnavailable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetterLevel:
+    """How many dead letters nobody holds, and since when the oldest of them lies there (None: there
+    is none, or nothing tells)."""
+
+    messages: int
+    oldest_at: datetime | None
+
+
+class DeadLetterLevels(Protocol):
+    async def level(self) -> DeadLetterLevel:
+        """Count them, without taking one away. Raise PortUnavailable."""
         ...
 
 

@@ -8,12 +8,14 @@ from typing import Protocol
 from fetcher.domain.breakers import Breaker, BreakerChange, BreakerRule
 from fetcher.domain.connections import (
     Connection,
+    ConnectionName,
     ConnectionPage,
     ConnectionQuery,
     UpdateAnswer,
 )
 from fetcher.domain.ids import ConnectionId, JobId
-from fetcher.domain.jobs import (
+from fetcher.domain.job_store import (
+    ActiveJobs,
     CancelAnswer,
     Claimed,
     ClaimRefusal,
@@ -22,19 +24,20 @@ from fetcher.domain.jobs import (
     EndedCursor,
     EventBacklog,
     EventClaim,
-    EventMark,
     FinishAnswer,
-    Job,
     JobPage,
     JobQuery,
     Lease,
     LeaseState,
     PendingCounts,
-    Progress,
     RedriveAnswer,
-    TerminalOutcome,
 )
+from fetcher.domain.jobs import EventMark, Job, Progress, TerminalOutcome
 from fetcher.domain.reference_events import ReferenceRecord
+from fetcher.domain.result_keys import LATE_WRITE_SECONDS
+from fetcher.ports.audit import AuditTrail
+from fetcher.ports.operations import JobStatistics
+from fetcher.ports.retention import JobRetention
 
 
 class ConnectionRecords(Protocol):
@@ -53,12 +56,13 @@ class ConnectionRecords(Protocol):
         """Sorted by ``created_at``, then id; ``total`` counts all pages."""
         ...
 
-    async def update(self, connection: Connection, *, read_at: datetime) -> UpdateAnswer:
+    async def update(self, connection: Connection, *, before: Connection) -> UpdateAnswer:
         """Write all but id, product, ``created_at`` and ``deleted_at``.
 
-        Only where the record is live and its ``updated_at`` still is ``read_at``; the new one must
-        be later, or two changes within one millisecond could not be told apart. Raise
-        DuplicateConfigName when another live connection has the new name.
+        Only where the record is live and as it was read (:meth:`Connection.is_as_read`); the new
+        ``updated_at`` must be later than that of ``before``, or two changes within one millisecond
+        could not be told apart. Raise DuplicateConfigName when another live connection has the new
+        name.
         """
         ...
 
@@ -73,6 +77,19 @@ class ConnectionRecords(Protocol):
 
     async def delete(self, connection_id: ConnectionId, *, at: datetime) -> bool:
         """Soft delete: ``deleted_at`` and ``updated_at``. False: not there, or deleted before."""
+        ...
+
+
+class SealedCredentials(Protocol):
+    """Passwords and TLS keys of live connections, for who seals them anew."""
+
+    async def list_names(self) -> Sequence[ConnectionName]:
+        """Of every live record, also one that cannot be read; by id."""
+        ...
+
+    async def reseal(self, connection: Connection, *, before: Connection) -> UpdateAnswer:
+        """Write password, key version and TLS key, and nothing else; ``updated_at`` stays, since to
+        everybody else nothing has changed. Guarded as :meth:`ConnectionRecords.update`."""
         ...
 
 
@@ -92,10 +109,14 @@ class ConnectionBreakers(Protocol):
 
     async def count_open(self) -> int: ...
 
+    async def list_open(self, *, limit: int) -> Sequence[Breaker]:
+        """Connections that are left alone now, those whose trouble began last first."""
+        ...
+
 
 class InternalSources(Protocol):
     """The data sources of :data:`fetcher.domain.internal_sources.INTERNAL_SOURCES` that the
-    operator has configured."""
+    operator has configured, or the tenant has elsewhere on the platform."""
 
     async def find(self, config_name: str) -> Connection:
         """An internal connection. Raise InternalSourceMissing for a name without one."""
@@ -105,9 +126,12 @@ class InternalSources(Protocol):
 class JobRecords(Protocol):
     """Jobs as records: created, read, listed, asked to stop."""
 
-    async def insert(self, job: Job) -> None:
-        """Store a pending job. Raise DuplicateActiveJob when an active one has its hash,
-        DuplicateIdempotencyKey when any job has its key."""
+    async def insert(self, job: Job, *, dispatch_lease_seconds: float = 0.0) -> None:
+        """Store a pending job. So long nobody else is given it by ``DispatchOutbox.claim_due``.
+
+        Raise DuplicateActiveJob when an active one has its hash, DuplicateIdempotencyKey when any
+        job has its key.
+        """
 
     async def get(self, job_id: JobId) -> Job | None: ...
 
@@ -118,10 +142,11 @@ class JobRecords(Protocol):
     async def find_by_idempotency_key(self, key: str) -> Job | None: ...
 
     async def give_idempotency_key(self, job_id: JobId, key: str) -> bool:
-        """A job that holds no key holds this one from now on; also true where it does already.
+        """The job holds this key from now on, beside those that it has; also true where it does
+        already.
 
-        False: it holds another, or is not there. Raise DuplicateIdempotencyKey when another job
-        has the key.
+        False: it holds :data:`fetcher.domain.job_store.MOST_IDEMPOTENCY_KEYS`, or is not there.
+        Raise DuplicateIdempotencyKey when another job has the key.
         """
         ...
 
@@ -150,11 +175,19 @@ class JobRecords(Protocol):
     async def list_ended(
         self, *, after: EndedCursor | None, limit: int, product_name: str | None = None
     ) -> list[Job]:
-        """Terminal jobs by (``completed_at``, id), strictly after the cursor."""
+        """Terminal jobs by (``completed_at``, id), strictly after the cursor.
+
+        Without those that ended further ahead of the store's clock than AHEAD_SECONDS; and from a
+        minute ago on after a cursor that lies ahead of it: the clock was set back.
+        """
         ...
 
     async def latest_ended(self) -> EndedCursor | None:
         """The last place in the order of :meth:`list_ended`, None where no job has ended."""
+        ...
+
+    async def latest_failed(self, *, limit: int) -> list[Job]:
+        """Failed jobs, the one that ended last first. One that cannot be read takes no place."""
         ...
 
     async def request_cancel(self, job_id: JobId, mark: EventMark) -> CancelAnswer:
@@ -168,14 +201,25 @@ class DispatchOutbox(Protocol):
     async def claim_due(
         self, *, limit: int, lease_seconds: float, job_ids: Sequence[JobId] | None = None
     ) -> list[DispatchClaim]:
-        """Pending jobs, due, not dispatched, under no dispatch lease; oldest first."""
+        """Pending jobs, due, not dispatched, under no dispatch lease; oldest first.
+
+        Fewer than ``limit`` means that there are no more: those that cannot be read are put aside
+        by the store and take nobody's place.
+        """
         ...
 
-    async def mark_dispatched(self, job_id: JobId, dispatch_seq: int) -> bool:
-        """Guarded by ``{status: pending, dispatch_seq}``; False: the record has moved on."""
+    async def mark_dispatched(self, dispatched: Mapping[JobId, int]) -> int:
+        """Each guarded by ``{status: pending, dispatch_seq}``, the values of ``dispatched``.
+
+        How many were marked: the records of the others have moved on.
+        """
         ...
 
     async def backlog(self, *, older_than_seconds: float) -> DispatchBacklog: ...
+
+    async def active_jobs(self) -> ActiveJobs:
+        """What an operator watches, by the store's clock."""
+        ...
 
     async def dispatch_again(self, *, older_than_seconds: float, limit: int) -> int:
         """Stale dispatched jobs become undispatched (``dispatch_seq + 1``); how many."""
@@ -306,14 +350,21 @@ class ReferenceOutbox(Protocol):
 
 
 class ObjectCleanup(Protocol):
-    """Objects of lost attempts that could not be deleted yet (decisions)."""
+    """Objects of lost attempts that are to be deleted (decisions 034 and 038)."""
 
-    async def note(self, job_id: JobId, keys: Sequence[str]) -> None: ...
+    async def note(
+        self, job_id: JobId, keys: Sequence[str], *, late_seconds: float = LATE_WRITE_SECONDS
+    ) -> None:
+        """Due at once, and once more after ``late_seconds``: what is written without an answer may
+        come to be after the first deletion. Never the key of an attempt that may still win."""
 
     async def find_due(self, *, limit: int) -> list[tuple[JobId, tuple[str, ...]]]: ...
 
     async def clear(self, job_id: JobId, keys: Sequence[str]) -> None:
-        """These are deleted; what was noted since they were found stays noted."""
+        """These were deleted: the note ends, or is due again at its second time.
+
+        What was noted since they were found stays due.
+        """
 
     async def push_back(self, job_id: JobId, *, seconds: float) -> None:
         """What could not be deleted is due again after so long: others come first until then."""
@@ -324,6 +375,7 @@ class RecordStore:
     """The ports of one record store, opened together."""
 
     connections: ConnectionRecords
+    credentials: SealedCredentials
     breakers: ConnectionBreakers
     jobs: JobRecords
     dispatch: DispatchOutbox
@@ -331,5 +383,8 @@ class RecordStore:
     expired: ExpiredLeases
     events: EventOutbox
     cleanup: ObjectCleanup
+    retention: JobRetention
+    audit: AuditTrail
+    statistics: JobStatistics
     reference_events: ReferenceOutbox | None = None
     """None where the store is none that the reference could have written to."""

@@ -11,11 +11,7 @@ from fetcher.domain.connections import (
     Connection,
 )
 from fetcher.domain.ids import ConnectionId
-from fetcher.domain.jobs import (
-    Filters,
-    JobOptions,
-    MappedFields,
-)
+from fetcher.domain.jobs import Filters, JobOptions, MappedFields
 from fetcher_engine import Engine, TenantContext
 
 UtcNow: TypeAlias = Callable[[], datetime]

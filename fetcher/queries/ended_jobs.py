@@ -7,7 +7,8 @@ from typing import Self
 from uuid import UUID
 
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import EndedCursor, Job
+from fetcher.domain.job_store import EndedCursor
+from fetcher.domain.jobs import Job
 from fetcher.ports import JobRecords
 
 PAGE = 200
@@ -32,8 +33,11 @@ class EndedJobs:
 
     @classmethod
     def after(cls, jobs: JobRecords, place: EndedCursor, *, product_name: str | None) -> Self:
-        """Strictly after a place that an earlier reader had reached."""
-        return cls(jobs, product_name=product_name, floor=place)
+        """Strictly after a place that an earlier reader had reached; where the store's clock was
+        set back meanwhile, what ended in its last minute may be given again."""
+        reader = cls(jobs, product_name=product_name, floor=place)
+        reader._given[place.job_id] = None
+        return reader
 
     @classmethod
     async def from_now(cls, jobs: JobRecords, *, product_name: str | None) -> Self:
@@ -54,12 +58,17 @@ class EndedJobs:
             page = await self._jobs.list_ended(
                 after=after, limit=PAGE, product_name=self._product_name
             )
+            if after is not None and page and _place(cursor_of(page[0])) <= _place(after):
+                # The store's clock was set back, and the store reads from its time on.
+                self._floor, self._reached = cursor_of(page[0]), cursor_of(page[-1])
             fresh = [job for job in page if job.id not in self._given]
             for job in fresh:
                 self._remember(job)
             if fresh or len(page) < PAGE:
                 return fresh
-            after = cursor_of(page[-1])
+            before, after = after, cursor_of(page[-1])
+            if before is not None and _place(after) <= _place(before):
+                return fresh
 
     def _begin(self) -> EndedCursor | None:
         """A little before the place reached, but never before the reader's own beginning."""

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import trio
+
 from fetcher.domain.connections import Connection, ConnectionPage, ConnectionQuery
 from fetcher.domain.errors import PortError
 from fetcher.domain.internal_sources import INTERNAL_SOURCES, InternalSourceMissing
@@ -40,15 +42,19 @@ class ListConnections:
         product to be given."""
         if query.product_name is not None or query.metadata or query.unassigned:
             return []
-        found = []
-        for name in sorted(INTERNAL_SOURCES):
-            try:
-                found.append(await self._internal.find(name))
-            except InternalSourceMissing:
-                continue
-            except PortError as error:
-                self._on_unlisted(name, error)
-        return [each for each in found if _is_wanted(each, query)]
+        found: dict[str, Connection] = {}
+        async with trio.open_nursery() as nursery:
+            for name in INTERNAL_SOURCES:
+                nursery.start_soon(self._look_for, name, found)
+        return [found[name] for name in sorted(found) if _is_wanted(found[name], query)]
+
+    async def _look_for(self, name: str, found: dict[str, Connection]) -> None:
+        try:
+            found[name] = await self._internal.find(name)
+        except InternalSourceMissing:
+            pass
+        except PortError as error:
+            self._on_unlisted(name, error)
 
 
 def _is_wanted(connection: Connection, query: ConnectionQuery) -> bool:

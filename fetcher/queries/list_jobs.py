@@ -1,6 +1,6 @@
 """Pages of jobs, newest first."""
 
-from fetcher.domain.jobs import JobPage, JobQuery
+from fetcher.domain.job_store import JobPage, JobQuery
 from fetcher.ports import JobRecords
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from fetcher.crypto.keys import KeyRing, UnknownKeyVersion
+from fetcher.crypto.keys import KeyRing, PreviousKeyEnded, UnknownKeyVersion
 from fetcher.crypto.opener import ResultOpener, ResultRejected
 from fetcher.crypto.sealer import sealed_size
 from fetcher.domain.errors import FetcherError, ObjectNotFound, PortUnavailable
@@ -18,8 +18,10 @@ from fetcher.domain.ids import JobId
 from fetcher.domain.jobs import Job
 from fetcher.domain.result_rows import DocumentMalformed, TableHead, head_of_tables
 from fetcher.domain.stored_results import ResultGone
-from fetcher.ports import JobRecords, ObjectStore
+from fetcher.domain.tenants import NO_TENANT, Tenant
+from fetcher.ports import JobRecords, ObjectStore, UtcNow
 from fetcher.queries.stored_result import JobResult, result_of
+from fetcher.queries.turns import Turns
 
 MAX_DOCUMENT_BYTES: Final = 16 * 1024 * 1024
 PREVIEW_SECONDS: Final = 60.0
@@ -54,11 +56,23 @@ class ResultPreview:
 
 
 class PreviewResult:
-    def __init__(self, *, jobs: JobRecords, objects: ObjectStore | None, keys: KeyRing) -> None:
+    def __init__(
+        self,
+        *,
+        jobs: JobRecords,
+        objects: ObjectStore | None,
+        keys: KeyRing,
+        now: UtcNow,
+        turns: Turns,
+        tenant: Tenant = NO_TENANT,
+    ) -> None:
+        """``turns`` are :data:`AT_ONCE` places, of a whole process and all its tenants."""
         self._jobs = jobs
         self._objects = objects
         self._keys = keys
-        self._places = trio.Semaphore(AT_ONCE)
+        self._now = now
+        self._turns = turns
+        self._tenant = tenant
         self._threads = trio.CapacityLimiter(AT_ONCE)
 
     async def __call__(self, job_id: JobId, *, rows: int) -> ResultPreview:
@@ -69,16 +83,18 @@ class PreviewResult:
             raise ResultTooLarge(found.facts.size_bytes)
         opener = self._opener(found)
         with trio.move_on_after(PREVIEW_SECONDS):
-            async with self._places:
+            async with self._turns.turn(self._tenant.id):
                 return ResultPreview(found.job, await self._read(found, opener, rows))
         raise PortUnavailable("the result was not read in time")
 
     def _opener(self, found: JobResult) -> ResultOpener:
-        version = found.facts.key_version
+        version = found.facts.key_version or self._keys.version
         try:
-            keys = self._keys.get(version) if version else self._keys.current
+            keys = self._keys.get_verifying(version, now=self._now())
         except UnknownKeyVersion:
             raise ResultUnverifiable("unknown_key_version") from None
+        except PreviousKeyEnded:
+            raise ResultUnverifiable("previous_key_ended") from None
         return ResultOpener(
             storage_key=keys.storage,
             hmac_key=keys.external_hmac,

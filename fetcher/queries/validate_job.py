@@ -25,6 +25,7 @@ from fetcher.domain.schema_mismatches import (
 from fetcher.domain.source_admission import admitted_sources
 from fetcher.domain.tls_modes import refuse_stored_tls_mode
 from fetcher.ports import SourceEngines, TestLimiter
+from fetcher.queries.fresh_looks import FreshLooks
 from fetcher_engine import (
     Engine,
     EngineError,
@@ -79,9 +80,11 @@ class ValidateJob:
         sources: SourceEngines,
         limiter: TestLimiter,
         ceilings: Limits,
+        fresh_looks: FreshLooks,
         options_enabled: bool = True,
         keeps_default_schema: bool = False,
     ) -> None:
+        self._fresh_looks = fresh_looks
         self._resolve = resolve
         self._sources = sources
         self._limiter = limiter
@@ -107,7 +110,7 @@ class ValidateJob:
         engine = self._sources.engine_for(
             connections, asked.options, asked.mapped_fields, asked.filters
         )
-        attempt = _Attempt(judged, names, engine, tenant)
+        attempt = _Attempt(judged, names, engine, tenant, self._fresh_looks)
         with trio.move_on_after(TOTAL_SECONDS):
             jobs = [partial(attempt.plan, each) for each in connections]
             await TrioConcurrency().run_ordered(jobs, AT_ONCE)
@@ -147,8 +150,10 @@ class _Attempt:
         names: Mapping[str, SourceNames],
         engine: Engine,
         tenant: TenantContext,
+        fresh_looks: FreshLooks,
     ) -> None:
         asked = judged.asked
+        self._fresh_looks = fresh_looks
         self._asked = {
             source: AskedSource(
                 source,
@@ -171,12 +176,19 @@ class _Attempt:
         request = ExtractionRequest(
             mapped_fields={name: self._fields[name]}, filters=filters, overrides=self._overrides
         )
+        outcome = await self._planned(request)
+        lacks = isinstance(outcome, EngineError) and bool(outcome.failures)
+        if lacks and await self._fresh_looks.due(self._tenant, name):
+            outcome = await self._planned(request)
+        self._outcomes[name] = outcome
+
+    async def _planned(self, request: ExtractionRequest) -> PlanStep | EngineError:
         try:
             plan = await self._engine.plan_extraction(self._tenant, request)
         except EngineError as error:
-            self._outcomes[name] = error
-        else:
-            (self._outcomes[name],) = plan.steps
+            return error
+        (step,) = plan.steps
+        return step
 
     def outcome_of(self, connection: Connection) -> _Outcome:
         """What became of one source; what has not ended was too slow."""

@@ -24,6 +24,7 @@ from fetcher.domain.schema_mismatches import (
 from fetcher.domain.schema_question import checked_question, limit_exceeded
 from fetcher.domain.tls_modes import refuse_stored_tls_mode
 from fetcher.ports import SourceEngines
+from fetcher.queries.fresh_looks import FreshLooks
 from fetcher_engine import (
     DatasourceMapping,
     Engine,
@@ -50,9 +51,11 @@ class ValidateSchema:
         configured: Callable[[Sequence[str]], Awaitable[Sequence[Connection]]],
         sources: SourceEngines,
         ceilings: Limits,
+        fresh_looks: FreshLooks,
         keeps_default_schema: bool = False,
     ) -> None:
         self._configured = configured
+        self._fresh_looks = fresh_looks
         self._sources = sources
         self._ceilings = ceilings
         self._keeps_default_schema = keeps_default_schema
@@ -93,7 +96,7 @@ class ValidateSchema:
             one = AskedSource(source, asked[source], names[source])
             async with places:
                 try:
-                    found[source] = await _answer(one, engine, tenant)
+                    found[source] = await self._answer(one, engine, tenant)
                 except FetcherError as refusal:
                     refused.append(refusal)
                     cancel.cancel()
@@ -111,23 +114,24 @@ class ValidateSchema:
             each for source in sorted(asked) for each in found.get(source, [source_is_down(source)])
         ]
 
-
-async def _answer(
-    one: AskedSource, engine: Engine, tenant: TenantContext
-) -> Sequence[SchemaMismatch]:
-    """Raise ``FET-0414`` or ``FET-1061``."""
-    try:
-        report = await engine.validate_schema(tenant, _request(one))
-    except EngineError as error:
-        down = error
-    else:
-        if (wide := one.oversized(report.failures)) is not None:
-            path = member(member("mappedFields", one.name), wide)
-            raise limit_exceeded(f"{path} means more fields than a job may ask for")
-        return list(one.mismatches(report.failures))
-    if down.reason == HOST_REFUSED:
-        raise ForbiddenHost
-    return [source_is_down(one.name)]
+    async def _answer(
+        self, one: AskedSource, engine: Engine, tenant: TenantContext
+    ) -> Sequence[SchemaMismatch]:
+        """Raise ``FET-0414`` or ``FET-1061``."""
+        try:
+            report = await engine.validate_schema(tenant, _request(one))
+            if report.failures and await self._fresh_looks.due(tenant, one.name):
+                report = await engine.validate_schema(tenant, _request(one))
+        except EngineError as error:
+            down = error
+        else:
+            if (wide := one.oversized(report.failures)) is not None:
+                path = member(member("mappedFields", one.name), wide)
+                raise limit_exceeded(f"{path} means more fields than a job may ask for")
+            return list(one.mismatches(report.failures))
+        if down.reason == HOST_REFUSED:
+            raise ForbiddenHost
+        return [source_is_down(one.name)]
 
 
 def _request(one: AskedSource) -> SchemaValidationRequest:

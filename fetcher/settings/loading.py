@@ -1,12 +1,13 @@
 """From the environment to settings: every problem is found before anything is opened."""
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic import SecretStr, ValidationError
 
+from fetcher.settings.files import FileUnusable, secret_of
 from fetcher.settings.model import Role, Settings
+from fetcher.settings.names import OURS, misspelt
 from fetcher.settings.rules import all_rules
 from fetcher.settings.source_groups import source_groups
 
@@ -15,6 +16,14 @@ SECRET_NAMES = frozenset(
 )
 
 _GROUPS = "datasource_groups"
+
+KNOWN_NAMES = frozenset(
+    {
+        *(name.upper() for name in Settings.model_fields if name != _GROUPS),
+        *(f"{name}_FILE" for name in SECRET_NAMES),
+    }
+)
+"""Every variable that is read, but those of internal data sources."""
 
 
 class SettingsRefused(Exception):
@@ -25,12 +34,15 @@ class SettingsRefused(Exception):
         self.problems = problems
 
 
-def load_settings(environment: Mapping[str, str], role: Role) -> Settings:
+def load_settings(
+    environment: Mapping[str, str], role: Role, *, found_before: Iterable[str] = ()
+) -> Settings:
     """Read, parse and check everything, and report every problem at once.
 
-    Raise SettingsRefused. Opens nothing but the files that ``NAME_FILE`` variables name.
+    ``found_before`` are problems of where the environment comes from. Raise SettingsRefused. Opens
+    nothing but the files that ``NAME_FILE`` variables name.
     """
-    problems: list[str] = []
+    problems = [*found_before, *_slips_of_ours(environment)]
     values = _values(environment, problems)
     try:
         settings = Settings(**values)
@@ -42,7 +54,10 @@ def load_settings(environment: Mapping[str, str], role: Role) -> Settings:
             settings = Settings(**{k: v for k, v in values.items() if k not in bad})
         except ValidationError:
             raise SettingsRefused(problems) from None
-    problems += all_rules(settings, role, environment)
+    # What could not be read is told once: it is not missing besides.
+    unread = {line.partition(":")[0].removesuffix("_FILE") for line in problems}
+    rules = all_rules(settings, role, environment)
+    problems += [line for line in rules if line.partition(":")[0] not in unread]
     if problems:
         raise SettingsRefused(list(dict.fromkeys(problems)))
     return settings
@@ -54,20 +69,45 @@ def _values(environment: Mapping[str, str], problems: list[str]) -> dict[str, An
         if field_name == _GROUPS:
             continue
         name = field_name.upper()
-        value = environment.get(name, "")
-        file_name = environment.get(f"{name}_FILE", "")
-        if name in SECRET_NAMES and file_name:
-            if value:
-                problems.append(f"{name}: set it or {name}_FILE, not both")
-                continue
-            try:
-                value = Path(file_name).read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError):
-                problems.append(f"{name}_FILE: the file cannot be read")
-                continue
+        if name in SECRET_NAMES:
+            value = _secret(name, environment, problems)
+        else:
+            value = environment.get(name, "")
         if value.strip() or (name == "RABBITMQ_JOB_EVENTS_EXCHANGE" and name in environment):
             values[field_name] = value
     return values
+
+
+def secret_in(environment: Mapping[str, str], name: str) -> str:
+    """One secret, from where :func:`load_settings` takes it, for what needs nothing else.
+
+    Blank where it is not set. Raise SettingsRefused.
+    """
+    problems: list[str] = []
+    value = _secret(name, environment, problems)
+    if problems:
+        raise SettingsRefused(problems)
+    return value.strip()
+
+
+def _secret(name: str, environment: Mapping[str, str], problems: list[str]) -> str:
+    value, file_name = environment.get(name, ""), environment.get(f"{name}_FILE", "")
+    if not file_name:
+        return value
+    if value.strip():
+        problems.append(f"{name}: set it or {name}_FILE, not both")
+        return ""
+    try:
+        return secret_of(file_name)
+    except FileUnusable as unusable:
+        problems.append(f"{name}_FILE: {unusable}")
+        return ""
+
+
+def _slips_of_ours(environment: Mapping[str, str]) -> list[str]:
+    """Only a name of ours alone refuses the start; of others notes_on warns."""
+    slips = misspelt({k: v for k, v in environment.items() if k.startswith(OURS)}, KNOWN_NAMES)
+    return [f"{name}: unknown; did you mean {meant}?" for name, meant in slips.items()]
 
 
 def _line(error: Any) -> str:
@@ -75,6 +115,6 @@ def _line(error: Any) -> str:
     if not error["loc"]:
         return message
     name = str(error["loc"][0]).upper()
-    if error["type"] == "enum":
+    if error["type"] in ("enum", "literal_error"):
         message = f"must be one of {error['ctx']['expected']}"
     return f"{name}: {message[:1].lower()}{message[1:]}"

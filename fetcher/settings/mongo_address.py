@@ -31,6 +31,14 @@ def compose_uri(
     return f"{scheme}://{credentials}{place}{query}"
 
 
+def scheme_of(uri: str) -> str:
+    """In lower case. Raise AddressInvalid for what is no address."""
+    scheme = _SCHEME.match(uri)
+    if scheme is None:
+        raise AddressInvalid("readyz: parse mongodb connection string")
+    return scheme[1].lower()
+
+
 def uses_tls(uri: str) -> bool:
     """Whether the address asks for TLS (spec configuration 4.1); empty text does not.
 
@@ -40,19 +48,23 @@ def uses_tls(uri: str) -> bool:
     """
     if not uri:
         return False
-    scheme = _SCHEME.match(uri)
-    if scheme is None:
-        raise AddressInvalid("readyz: parse mongodb connection string")
+    scheme = scheme_of(uri)
+    if refuses_tls(uri):
+        return False
+    return scheme == "mongodb+srv" or any(said in ("true", "1") for said in _said_of_tls(uri))
+
+
+def refuses_tls(uri: str) -> bool:
+    """Whether the address turns TLS off by its own word."""
+    return any(said in ("false", "0") for said in _said_of_tls(uri))
+
+
+def _said_of_tls(uri: str) -> tuple[str, ...]:
     answers: dict[str, str] = {}
     for name, value in parse_qsl(uri.partition("?")[2]):
         if name.lower() in ("tls", "ssl"):
             answers.setdefault(name.lower(), value.lower())
-    if any(answer in ("false", "0") for answer in answers.values()):
-        return False
-    return (
-        any(answer in ("true", "1") for answer in answers.values())
-        or scheme[1].lower() == "mongodb+srv"
-    )
+    return tuple(answers.values())
 
 
 def hosts_of(uri: str) -> tuple[str, ...]:

@@ -1,11 +1,9 @@
 """Where Redis is, and what is wrong with that (spec configuration 2.6)."""
 
-import base64
-import binascii
 import re
-import ssl
 from typing import Final
 
+from fetcher.settings.certificates import ca_pem, ca_rules
 from fetcher.settings.model import Settings
 
 _HOST: Final = re.compile(r"[0-9A-Za-z._-]+|[0-9A-Fa-f:.]+", re.ASCII)
@@ -21,22 +19,15 @@ def redis_place(settings: Settings) -> tuple[str, int]:
 
 
 def redis_ca_pem(settings: Settings) -> str:
-    """The trust roots as PEM, empty where there are none; raise ValueError for what is no PEM."""
-    if not settings.redis_ca_cert:
-        return ""
-    try:
-        pem = base64.b64decode(settings.redis_ca_cert.strip(), validate=True).decode("ascii")
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=pem)
-    except (binascii.Error, UnicodeError, ssl.SSLError, ValueError):
-        pem = ""
-    if not pem:
-        raise ValueError("no certificates")
-    return pem
+    """The trust roots as PEM, empty where the system's count."""
+    return ca_pem(settings.redis_ca_cert)
 
 
 def redis_rules(settings: Settings) -> list[str]:
-    if not settings.redis_host:
+    if not settings.uses_redis:
         return []
+    if not settings.redis_host:
+        return ["REDIS_HOST: required with CACHE_BACKEND=redis"]
     problems: list[str] = []
     host, port = redis_place(settings)
     if not _HOST.fullmatch(host):
@@ -46,8 +37,5 @@ def redis_rules(settings: Settings) -> list[str]:
     if settings.redis_ca_cert:
         if not settings.redis_tls:
             problems.append("REDIS_CA_CERT: has no effect without REDIS_TLS=true")
-        try:
-            redis_ca_pem(settings)
-        except ValueError:
-            problems.append("REDIS_CA_CERT: must be the base64 of certificates in PEM")
+        problems += ca_rules("REDIS_CA_CERT", settings.redis_ca_cert)
     return problems

@@ -1,94 +1,95 @@
 """Rules between settings: each returns lines that name the setting and say the rule."""
 
-import re
 from collections.abc import Mapping
 
 from fetcher.crypto.keys import (
     KeyRing,
     MasterKeyError,
     PreviousKeysMalformed,
+    decode_master_key,
     generate_master_key,
 )
 from fetcher.settings.access_rules import access_rules
+from fetcher.settings.broker_rules import CONTROL, broker_rules, streaming_rules, timing_rules
 from fetcher.settings.host_entries import is_port
 from fetcher.settings.model import DeploymentMode, Role, Settings
-from fetcher.settings.mongo_address import AddressInvalid, compose_uri, hosts_of, uses_tls
+from fetcher.settings.mongo_rules import mongo_rules
 from fetcher.settings.redis_rules import redis_rules
+from fetcher.settings.retention_rules import retention_rules
+from fetcher.settings.telemetry_rules import telemetry_rules
+from fetcher.settings.tenant_rules import tenant_rules
+from fetcher.settings.tls_rules import tls_rules
 
 LOG_LEVELS = ("debug", "info", "warn", "error", "dpanic", "panic", "fatal")
 LOG_ENCODINGS = ("json", "console")
-MAX_WORKERS = 1000
-MAX_QUEUE_NAME_BYTES = 200
-"""AMQP has 255 for a name, and the consumer's own is the queue's with an id behind it."""
-
-CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-UPLOAD_SECONDS = 60.0
-"""What an upload may take after the run limit, for the check of the broker's ack timeout."""
 
 
 def all_rules(settings: Settings, role: Role, environment: Mapping[str, str]) -> list[str]:
+    """In the order of the start's steps (spec configuration 3.2, 3.3)."""
     return [
-        *_key_rules(settings),
-        *_address_rules(settings),
         *_log_rules(settings),
-        *_broker_rules(settings),
-        *_embedded_rules(settings, role),
-        *_streaming_rules(settings, role, environment),
-        *_storage_rules(settings),
-        *redis_rules(settings),
-        *_tls_rules(settings),
-        *_timing_rules(settings, role),
-        *_guard_rules(settings),
+        *telemetry_rules(settings),
+        *tenant_rules(settings, role),
         *access_rules(settings, role),
-        *_later_rules(settings),
+        *_guard_rules(settings),
+        *tls_rules(settings),
+        *_embedded_rules(settings, role),
+        *mongo_rules(settings),
+        *_key_rules(settings, role),
+        *broker_rules(settings),
+        *redis_rules(settings),
+        *_storage_rules(settings),
+        *streaming_rules(settings, role, environment),
+        *_lease_rules(settings),
+        *timing_rules(settings, role),
+        *retention_rules(settings),
+        *_address_rules(settings, role),
     ]
 
 
-def _key_rules(settings: Settings) -> list[str]:
-    """The keys are read as the start reads them; the data folder may keep the master itself."""
+def _key_rules(settings: Settings, role: Role) -> list[str]:
+    """The keys are read as the start reads them; the data folder may keep the master itself.
+
+    Not for one role alone: the other would not have the same.
+    """
     master = settings.app_enc_key.get_secret_value()
-    if not master and settings.needs_data_folder:
-        master = generate_master_key()
+    may_be_made = not master and settings.needs_data_folder and role is Role.ALL
+    problems: list[str] = []
+    try:
+        decode_master_key(generate_master_key() if may_be_made else master)
+    except MasterKeyError as refused:
+        problems.append(f"APP_ENC_KEY: {refused}")
     try:
         KeyRing.from_text(
-            master,
+            # Former keys are judged whatever is wrong with the one in use.
+            generate_master_key() if may_be_made or problems else master,
             version=settings.app_enc_key_version,
             previous=settings.app_enc_key_previous.get_secret_value(),
         )
     except PreviousKeysMalformed as refused:
-        return [f"APP_ENC_KEY_PREVIOUS: {refused}"]
-    except MasterKeyError as refused:
-        return [f"APP_ENC_KEY: {refused}"]
-    return []
+        problems.append(f"APP_ENC_KEY_PREVIOUS: {refused}")
+    return problems
 
 
-def _address_rules(settings: Settings) -> list[str]:
-    _, colon, port = settings.listen_address.rpartition(":")
+def _lease_rules(settings: Settings) -> list[str]:
+    if settings.job_lease_renew_sec + settings.job_lease_margin_sec < settings.job_lease_sec:
+        return []
+    return ["JOB_LEASE_SEC: must be longer than JOB_LEASE_RENEW_SEC + JOB_LEASE_MARGIN_SEC"]
+
+
+def _address_rules(settings: Settings, role: Role) -> list[str]:
+    host, colon, port = settings.listen_address.rpartition(":")
     if not colon or not (port == "0" or is_port(port)):
         return ["SERVER_ADDRESS: must be host:port or :port"]
+    listens_twice = role is Role.ALL and settings.has_health_port(role)
+    # The health port is one of IPv4, on every interface.
+    is_ipv6_alone = host.startswith("[")
+    if listens_twice and int(port) == settings.health_address_port and not is_ipv6_alone:
+        name = "SERVER_ADDRESS" if settings.server_address else "SERVER_PORT"
+        return [
+            f"{name}: {int(port)} is HEALTH_PORT too: with --role=all each needs a port of its own"
+        ]
     return []
-
-
-def _broker_rules(settings: Settings) -> list[str]:
-    """A blank user or password is refused: the client library would try ``guest`` instead."""
-    problems = [
-        f"{name}: at most {MAX_QUEUE_NAME_BYTES} bytes, without control characters"
-        for name, value in (
-            ("RABBITMQ_FETCHER_WORK_QUEUE", settings.work_queue),
-            ("RABBITMQ_JOB_EVENTS_EXCHANGE", settings.events_exchange),
-        )
-        if len(value.encode()) > MAX_QUEUE_NAME_BYTES or CONTROL.search(value)
-    ]
-    if settings.rabbitmq_numbers_of_workers > MAX_WORKERS:
-        problems.append(f"RABBITMQ_NUMBERS_OF_WORKERS: must be at most {MAX_WORKERS}")
-    if settings.queue_is_embedded:
-        return problems
-    given = {
-        "RABBITMQ_DEFAULT_USER": settings.rabbitmq_default_user,
-        "RABBITMQ_DEFAULT_PASS": settings.rabbitmq_default_pass.get_secret_value(),
-    }
-    required = [f"{name}: required with RabbitMQ" for name, value in given.items() if not value]
-    return problems + required
 
 
 def _log_rules(settings: Settings) -> list[str]:
@@ -101,66 +102,47 @@ def _log_rules(settings: Settings) -> list[str]:
 
 
 def _embedded_rules(settings: Settings, role: Role) -> list[str]:
-    problems: list[str] = []
-    missing = [
-        name
-        for name, embedded in (
-            ("MONGO_HOST", settings.record_store_is_embedded),
-            ("RABBITMQ_HOST", settings.queue_is_embedded),
-            ("OBJECT_STORAGE_BUCKET", settings.object_store_is_embedded and role.works),
-        )
-        if embedded
-    ]
-    if settings.deployment_mode is not DeploymentMode.LOCAL:
-        mode = settings.deployment_mode.value
-        problems += [f"{name}: required when DEPLOYMENT_MODE={mode}" for name in missing]
-    elif role is not Role.ALL:
-        problems += [
-            f"{name}: required with --role={role.value}: embedded parts need --role=all"
-            for name in missing
-        ]
-    if not settings.record_store_is_embedded:
-        if not settings.mongo_name:
-            problems.append("MONGO_NAME: required with MongoDB")
-        if settings.mongo_port and not is_port(settings.mongo_port):
-            problems.append("MONGO_PORT: must be a port number")
-    return problems
-
-
-def _streaming_rules(settings: Settings, role: Role, environment: Mapping[str, str]) -> list[str]:
-    if not role.works:
+    """Embedded parts are for one local process of all roles; a real part needs its address."""
+    if settings.multi_tenant_enabled:
+        # the Tenant Manager tells each tenant's places
         return []
-    exchange_said_blank = (
-        "RABBITMQ_JOB_EVENTS_EXCHANGE" in environment
-        and not environment["RABBITMQ_JOB_EVENTS_EXCHANGE"].strip()
+    parts = (
+        ("MONGO_HOST", "RECORD_STORE", settings.record_store, settings.record_store_is_embedded),
+        ("RABBITMQ_HOST", "QUEUE_BACKEND", settings.queue_backend, settings.queue_is_embedded),
+        *(
+            [
+                (
+                    "OBJECT_STORAGE_BUCKET",
+                    "OBJECT_STORE",
+                    settings.object_store,
+                    settings.object_store_is_embedded,
+                )
+            ]
+            if role.works
+            else []
+        ),
     )
-    enabled = settings.streaming_enabled
-    if settings.queue_is_embedded:
-        enabled = enabled is not False
-        exchange_missing = exchange_said_blank
-        source_missing = False
+    if settings.deployment_mode is not DeploymentMode.LOCAL:
+        reason = f"when DEPLOYMENT_MODE={settings.deployment_mode.value}"
+    elif role is not Role.ALL:
+        reason = f"with --role={role.value}: embedded parts need --role=all"
     else:
-        exchange_missing = not settings.rabbitmq_job_events_exchange.strip()
-        source_missing = not settings.streaming_cloudevents_source
-    problems: list[str] = []
-    if not enabled:
-        problems.append(
-            "STREAMING_ENABLED: STREAMING_ENABLED=true is required for mandatory job event"
-            " notifications"
-        )
-    if exchange_missing:
-        problems.append(
-            "RABBITMQ_JOB_EVENTS_EXCHANGE: required for mandatory job event notifications"
-        )
-    source = settings.streaming_cloudevents_source
-    if source_missing:
-        problems.append(
-            "STREAMING_CLOUDEVENTS_SOURCE: Event.Source required (CloudEvents ce-source)"
-        )
-    elif len(source.encode()) > 2048 or CONTROL.search(source):
-        problems.append(
-            "STREAMING_CLOUDEVENTS_SOURCE: at most 2048 bytes, without control characters"
-        )
+        reason = ""
+    problems = [
+        f"{switch}: {chosen} is refused {reason}" if chosen else f"{address}: required {reason}"
+        for address, switch, chosen, is_embedded in parts
+        if is_embedded and reason
+    ]
+    given = {
+        "MONGO_HOST": settings.mongo_host or "://" in settings.mongo_uri.get_secret_value(),
+        "RABBITMQ_HOST": settings.rabbitmq_host,
+        "OBJECT_STORAGE_BUCKET": settings.object_storage_bucket,
+    }
+    problems += [
+        f"{address}: required with {switch}={chosen}"
+        for address, switch, chosen, is_embedded in parts
+        if not is_embedded and not given[address]
+    ]
     return problems
 
 
@@ -192,80 +174,6 @@ def is_folder_prefix(prefix: str) -> bool:
     return plain and short and not CONTROL.search(prefix) and "\\" not in prefix
 
 
-def _tls_rules(settings: Settings) -> list[str]:
-    """Spec configuration 4: SaaS mode takes no plain text, elsewhere it must be allowed."""
-    saas = settings.deployment_mode is DeploymentMode.SAAS
-    problems: list[str] = []
-    plain: list[str] = []
-    if not settings.record_store_is_embedded and not mongo_uses_tls(settings):
-        plain.append("mongodb")
-    if not settings.queue_is_embedded and settings.rabbitmq_uri.lower() != "amqps":
-        plain.append("rabbitmq")
-    if settings.redis_host and not settings.redis_tls:
-        plain.append("redis")
-    if saas:
-        if settings.object_storage_endpoint.lower().startswith("http://"):
-            plain.append("s3")
-        problems += [
-            "DEPLOYMENT_MODE: SaaS mode requires TLS on all platform dependencies:"
-            f" {name} is not using TLS (DEPLOYMENT_MODE=saas)"
-            for name in plain
-        ]
-        if settings.allow_insecure_tls:
-            problems.append("ALLOW_INSECURE_TLS: refused with DEPLOYMENT_MODE=saas")
-        if settings.datasource_sqlite_dir is not None:
-            problems.append("DATASOURCE_SQLITE_DIR: refused with DEPLOYMENT_MODE=saas")
-    elif not settings.allow_insecure_tls:
-        problems += [
-            f"ALLOW_INSECURE_TLS: {name} has no TLS (set ALLOW_INSECURE_TLS=true to allow that)"
-            for name in plain
-        ]
-    if settings.rabbitmq_uri.lower() not in ("amqp", "amqps"):
-        problems.append("RABBITMQ_URI: must be amqp or amqps")
-    return problems
-
-
-def mongo_uri(settings: Settings) -> str:
-    """The whole address: as it was given, or composed from its parts."""
-    whole = settings.mongo_uri.get_secret_value()
-    if "://" in whole:
-        return whole
-    return compose_uri(
-        scheme=whole or "mongodb",
-        host=settings.mongo_host,
-        port=int(settings.mongo_port) if is_port(settings.mongo_port) else None,
-        user=settings.mongo_user,
-        password=settings.mongo_password.get_secret_value(),
-        parameters=settings.mongo_parameters,
-    )
-
-
-def mongo_hosts(settings: Settings) -> tuple[str, ...]:
-    """The hosts of the record store's address, without ports; none where it is embedded."""
-    if settings.record_store_is_embedded:
-        return ()
-    return hosts_of(mongo_uri(settings))
-
-
-def mongo_uses_tls(settings: Settings) -> bool:
-    try:
-        return uses_tls(mongo_uri(settings))
-    except AddressInvalid:
-        return False
-
-
-def _timing_rules(settings: Settings, role: Role) -> list[str]:
-    if settings.queue_is_embedded or not role.works:
-        return []
-    needed = settings.engine_timeout_sec + UPLOAD_SECONDS + settings.shutdown_job_wait_sec + 60
-    if settings.rabbitmq_consumer_timeout_sec < needed:
-        return [
-            "RABBITMQ_CONSUMER_TIMEOUT_SEC: must be at least run limit + upload + shutdown wait"
-            f" + 60 s = {needed:g}"
-        ]
-    return []
-
-
 def _guard_rules(settings: Settings) -> list[str]:
     """A list of what is forbidden must not lie there without effect."""
     if settings.guards_hosts:
@@ -282,9 +190,3 @@ def _guard_rules(settings: Settings) -> list[str]:
     if settings.multi_tenant_enabled:
         problems.append("DATASOURCE_HOST_GUARD: must be on with MULTI_TENANT_ENABLED=true")
     return problems
-
-
-def _later_rules(settings: Settings) -> list[str]:
-    if settings.multi_tenant_enabled:
-        return ["MULTI_TENANT_ENABLED: this version serves a single tenant only"]
-    return []

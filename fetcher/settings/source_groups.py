@@ -4,10 +4,11 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
+
+from fetcher.settings.files import FileUnusable, secret_of
 
 _MARK: Final = re.compile(r"DATASOURCE_(.+)_CONFIG_NAME", re.ASCII)
 SUFFIXES: Final = (
@@ -44,8 +45,22 @@ def source_groups(environment: Mapping[str, str]) -> tuple[SourceGroup, ...]:
 
     Opens nothing but the files that ``…_PASSWORD_FILE`` and ``…_SSL_KEY_FILE`` name.
     """
-    marks = [_MARK.fullmatch(variable) for variable in sorted(environment)]
-    return tuple(_group(mark.group(1), environment) for mark in marks if mark is not None)
+    return tuple(_group(name, environment) for name in group_names(environment))
+
+
+def group_names(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """What stands for ``{NAME}``, in the byte order of the variables."""
+    marks = (_MARK.fullmatch(variable) for variable in sorted(environment))
+    return tuple(mark.group(1) for mark in marks if mark is not None)
+
+
+def group_variables(environment: Mapping[str, str]) -> Iterator[str]:
+    """Every variable that the groups of this environment may have."""
+    for name in group_names(environment):
+        for suffix in SUFFIXES:
+            yield f"DATASOURCE_{name}_{suffix}"
+            if suffix in _SECRETS:
+                yield f"DATASOURCE_{name}_{suffix}_FILE"
 
 
 def _group(name: str, environment: Mapping[str, str]) -> SourceGroup:
@@ -59,9 +74,9 @@ def _group(name: str, environment: Mapping[str, str]) -> SourceGroup:
             problems.append(f"{variable}: set it or {variable}_FILE, not both")
         elif file_name:
             try:
-                value = Path(file_name).read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError):
-                problems.append(f"{variable}_FILE: the file cannot be read")
+                value = secret_of(file_name)
+            except FileUnusable as unusable:
+                problems.append(f"{variable}_FILE: {unusable}")
         if value.strip():
             values[suffix] = value
     return SourceGroup(name=name, values=values, problem=next(iter(problems), ""))

@@ -186,8 +186,9 @@ def find_redis() -> Launch | None:
 def find_rabbitmq() -> Launch | None:
     # Debian's /usr/sbin/rabbitmq-server admits root and one user only: the script behind it first
     server = executable("rabbitmq-server", folders=[Path("/usr/lib/rabbitmq/bin")])
+    control = executable("rabbitmqctl", folders=[Path("/usr/lib/rabbitmq/bin")])
     epmd = executable("epmd")
-    if not (server and epmd):
+    if not (server and control and epmd):
         return None
 
     def launch(place: Place, started: Started) -> None:
@@ -222,6 +223,14 @@ def find_rabbitmq() -> Launch | None:
             # the start script then becomes the server, which so gets our signal itself
             "RUNNING_UNDER_SYSTEMD": "true",
         }
+        # Tests make virtual hosts with it: it finds this broker and no other.
+        command = home / f"rabbitmqctl-{place.port}"
+        command.write_text(
+            f"#!/bin/sh\nexport HOME='{home}' RABBITMQ_NODENAME='fetcher-{place.port}@localhost'"
+            f" ERL_EPMD_PORT='{epmd_port}' RABBITMQ_CONF_ENV_FILE='{home / 'env.conf'}'\n"
+            f"exec '{control}' \"$@\"\n"
+        )
+        command.chmod(0o755)
         # The Erlang port mapper would start itself as a daemon that nobody could find again.
         started(
             start(

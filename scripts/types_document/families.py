@@ -102,8 +102,10 @@ def _mysql() -> Families:
     kinds = mysql.Kind
 
     def of(name: str) -> object:
+        # the catalogue knows no ``bool``: it is another name of ``tinyint(1)``
+        data_type, declared = ("tinyint", "tinyint(1)") if name == "bool" else (name, name)
         return mysql.column_type(
-            data_type=name, declared=name, charset="utf8mb4", collation="", is_mariadb=True
+            data_type=data_type, declared=declared, charset="utf8mb4", collation="", is_mariadb=True
         ).kind
 
     return Families(

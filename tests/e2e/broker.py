@@ -10,6 +10,12 @@ from aiormq import Channel
 
 from fetcher.adapters.amqp.address import BrokerAddress
 from fetcher.adapters.amqp.connection import BrokerConnection
+from fetcher.adapters.amqp.wire import WireProperties
+from fetcher.adapters.dead_letters import (
+    DEAD_LETTER_EXCHANGE,
+    DEAD_LETTER_KEY,
+    DEAD_LETTER_QUEUE,
+)
 from fetcher.bridge import open_asyncio, run_asyncio
 
 T = TypeVar("T")
@@ -35,7 +41,13 @@ def address_of(url: str) -> BrokerAddress:
         port=parts.port or 5672,
         user=unquote(parts.username or "guest"),
         password=unquote(parts.password or "guest"),
+        vhost=unquote(parts.path.removeprefix("/")) or "/",
     )
+
+
+def url_at(port: int) -> str:
+    """A broker on this machine, as its first user."""
+    return f"amqp://guest:guest@127.0.0.1:{port}/"
 
 
 def on_channel(url: str, action: Callable[[Channel], Awaitable[T]]) -> T:
@@ -63,6 +75,32 @@ def declare(url: str, *, work_queue: str, exchange: str, event_queue: str) -> No
             await channel.queue_bind(event_queue, exchange, key)
 
     on_channel(url, action)
+
+
+def declare_dead_letters(url: str) -> None:
+    async def action(channel: Channel) -> None:
+        await channel.exchange_declare(DEAD_LETTER_EXCHANGE, exchange_type="direct", durable=True)
+        await channel.queue_declare(DEAD_LETTER_QUEUE, durable=True)
+        await channel.queue_bind(DEAD_LETTER_QUEUE, DEAD_LETTER_EXCHANGE, DEAD_LETTER_KEY)
+
+    on_channel(url, action)
+
+
+def publish(url: str, queue: str, body: bytes, headers: Mapping[str, object]) -> None:
+    """As anybody may who reaches the broker."""
+
+    async def action(channel: Channel) -> None:
+        properties = WireProperties(dict(headers), message_id="")
+        await channel.basic_publish(body, routing_key=queue, properties=properties)
+
+    on_channel(url, action)
+
+
+def consumer_count(url: str, queue: str) -> int:
+    async def action(channel: Channel) -> int:
+        return (await channel.queue_declare(queue, passive=True)).consumer_count or 0
+
+    return on_channel(url, action)
 
 
 def read_all(url: str, queue: str) -> list[Message]:

@@ -39,14 +39,23 @@ class Api:
     port: int
     token: str = ""
 
-    def call(self, method: str, path: str, body: object = None, *, raw: bytes = b"") -> Answer:
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        raw: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
         data = raw or (None if body is None else json.dumps(body).encode())
         request = urllib.request.Request(
             f"http://127.0.0.1:{self.port}{path}",
             data=data,
             method=method,
             headers={"Content-Type": "application/json", "X-Product-Name": PRODUCT}
-            | ({"Authorization": f"Bearer {self.token}"} if self.token else {}),
+            | ({"Authorization": f"Bearer {self.token}"} if self.token else {})
+            | dict(headers or {}),
         )
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 - as above
@@ -56,7 +65,16 @@ class Api:
                 )
         except urllib.error.HTTPError as refused:
             with refused:
-                return Answer(refused.code, json.loads(refused.read()), dict(refused.headers))
+                text = refused.read()
+                return Answer(
+                    refused.code, json.loads(text) if text else None, dict(refused.headers)
+                )
+
+    def text(self, path: str) -> str:
+        """What is no JSON."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as answer:
+            read: bytes = answer.read()
+            return read.decode()
 
     def connect(self, body: Mapping[str, object]) -> Answer:
         return self.call("POST", "/v1/management/connections", body)
@@ -103,6 +121,28 @@ def postgres_connection(address: SqlAddress, **changes: object) -> dict[str, obj
     }
 
 
+def common_settings(s3: S3Access, bucket: str) -> dict[str, str]:
+    """Where results and events go, and times that a test can wait for."""
+    return {
+        "STREAMING_ENABLED": "true",
+        "STREAMING_CLOUDEVENTS_SOURCE": SOURCE,
+        "OBJECT_STORAGE_ENDPOINT": s3.endpoint,
+        "OBJECT_STORAGE_BUCKET": bucket,
+        "OBJECT_STORAGE_ACCESS_KEY_ID": s3.access_key,
+        "OBJECT_STORAGE_SECRET_KEY": s3.secret_key,
+        "OBJECT_STORAGE_USE_PATH_STYLE": "true",
+        "ALLOW_INSECURE_TLS": "true",
+        "READYZ_DRAIN_DELAY_SEC": "1",
+        "SHUTDOWN_JOB_WAIT_SEC": "5",
+        "JOB_LEASE_SEC": "4",
+        "JOB_LEASE_RENEW_SEC": "1",
+        "JOB_LEASE_MARGIN_SEC": "1",
+        "JOB_REAP_SEC": "0.5",
+        "JOB_DISPATCH_SWEEP_SEC": "0.5",
+        "OUTBOX_REPAIR_SEC": "1",
+    }
+
+
 @dataclass
 class Cluster:
     """Names of one test's own objects, and the environment of its processes."""
@@ -142,35 +182,22 @@ class Cluster:
             "RABBITMQ_DEFAULT_PASS": at.password,
             "RABBITMQ_FETCHER_WORK_QUEUE": self.work_queue,
             "RABBITMQ_JOB_EVENTS_EXCHANGE": self.exchange,
-            "STREAMING_ENABLED": "true",
-            "STREAMING_CLOUDEVENTS_SOURCE": SOURCE,
-            "OBJECT_STORAGE_ENDPOINT": self.s3.endpoint,
-            "OBJECT_STORAGE_BUCKET": self.bucket,
-            "OBJECT_STORAGE_ACCESS_KEY_ID": self.s3.access_key,
-            "OBJECT_STORAGE_SECRET_KEY": self.s3.secret_key,
-            "OBJECT_STORAGE_USE_PATH_STYLE": "true",
-            "ALLOW_INSECURE_TLS": "true",
-            "READYZ_DRAIN_DELAY_SEC": "1",
-            "SHUTDOWN_JOB_WAIT_SEC": "5",
-            "JOB_LEASE_SEC": "4",
-            "JOB_LEASE_RENEW_SEC": "1",
-            "JOB_LEASE_MARGIN_SEC": "1",
-            "JOB_REAP_SEC": "0.5",
-            "JOB_DISPATCH_SWEEP_SEC": "0.5",
-            "OUTBOX_REPAIR_SEC": "1",
+            **common_settings(self.s3, self.bucket),
             **self.changes,
         }
 
     @contextmanager
-    def manager(self) -> Iterator[tuple[FetcherProcess, Api]]:
+    def manager(self, *, waits: bool = True) -> Iterator[tuple[FetcherProcess, Api]]:
+        """Without ``waits`` nothing is expected of it at its start."""
         port = free_port()
         environment = {**self.environment(), "SERVER_ADDRESS": f"127.0.0.1:{port}"}
         with fetcher_process(
             ["--role=manager"], environment=environment, folder=self.folder, name="manager"
         ) as process:
-            process.wait_until_answers(
-                f"http://127.0.0.1:{port}/health", deadline_seconds=START_SECONDS
-            )
+            if waits:
+                process.wait_until_answers(
+                    f"http://127.0.0.1:{port}/health", deadline_seconds=START_SECONDS
+                )
             yield process, Api(port)
 
     @contextmanager

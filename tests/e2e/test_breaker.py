@@ -1,13 +1,7 @@
 """A wrong password, from the jobs that meet it to the ones that wait until it is mended."""
 
-import secrets
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import pymysql  # type: ignore[import-untyped] # its stubs are no dependency
-import pytest
 
 from tests.e2e.cluster import Api, Cluster, embedded
 from tests.servers.addresses import SqlAddress
@@ -15,30 +9,6 @@ from tests.servers.waiting import eventually_sync
 
 FIELDS: dict[str, Any] = {"stock_db": {"items": ["id"]}}
 REASON = "connection stock_db is down"
-
-
-@pytest.fixture
-def stock(mariadb: SqlAddress) -> Iterator[SqlAddress]:
-    """A MariaDB database with two items, and a user who needs a password."""
-    name = f"breaker_{secrets.token_hex(6)}"
-    password = secrets.token_hex(8)
-    with pymysql.connect(
-        host=mariadb.host, port=mariadb.port, user=mariadb.user, password=mariadb.password
-    ) as admin:
-        cursor = admin.cursor()
-        try:
-            cursor.execute(f"CREATE DATABASE {name}")
-            cursor.execute(f"CREATE TABLE {name}.items (id BIGINT PRIMARY KEY)")
-            cursor.execute(f"INSERT INTO {name}.items VALUES (1), (2)")
-            admin.commit()
-            cursor.execute(f"CREATE USER '{name}'@'%' IDENTIFIED BY '{password}'")
-            cursor.execute(f"CREATE USER '{name}'@'localhost' IDENTIFIED BY '{password}'")
-            cursor.execute(f"GRANT SELECT ON {name}.* TO '{name}'@'%'")
-            cursor.execute(f"GRANT SELECT ON {name}.* TO '{name}'@'localhost'")
-            yield replace(mariadb, user=name, database=name, password=password)
-        finally:
-            cursor.execute(f"DROP USER IF EXISTS '{name}'@'%', '{name}'@'localhost'")
-            cursor.execute(f"DROP DATABASE IF EXISTS {name}")
 
 
 def post(api: Api, number: int) -> str:

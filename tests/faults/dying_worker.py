@@ -12,7 +12,8 @@ import signal
 
 from fetcher.adapters.mongo.job_leases import MongoJobLeases
 from fetcher.cli.app import main
-from fetcher.domain.jobs import FinishAnswer, JobStatus, Lease, TerminalOutcome
+from fetcher.domain.job_store import FinishAnswer, Lease
+from fetcher.domain.jobs import JobStatus, TerminalOutcome
 
 finish = MongoJobLeases.finish
 

@@ -1,66 +1,16 @@
 """The broker is restarted in the middle: jobs and events are late, none is lost."""
 
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
-import pytest
 
-from scripts.servers.daemons import Daemon, free_port, stop
-from scripts.servers.launches import Place, find_rabbitmq
-from tests.e2e import broker
+from tests.e2e.broker import url_at
 from tests.e2e.cluster import Cluster, postgres_connection
 from tests.servers.addresses import S3Access, SqlAddress
+from tests.servers.own_servers import own_server
 from tests.servers.waiting import eventually_sync
-
-BOOT_SECONDS = 60.0
-
-
-class OwnBroker:
-    """A RabbitMQ of the test's own, from the installed package; its queues survive its end."""
-
-    def __init__(self, folder: Path) -> None:
-        launch = find_rabbitmq()
-        if launch is None:
-            pytest.fail("rabbitmq-server is not installed: make services", pytrace=False)
-        self._launch = launch
-        self._place = Place(data=folder / "data", log=folder / "log", port=free_port())
-        self._daemons: list[Daemon] = []
-        self.url = f"amqp://guest:guest@127.0.0.1:{self._place.port}/"
-
-    def start(self) -> None:
-        self._launch(self._place, self._daemons.append)
-        eventually_sync(self._answers, deadline_seconds=BOOT_SECONDS, what="the broker answers")
-
-    def _answers(self) -> bool:
-        async def nothing(_: object) -> bool:
-            return True
-
-        # Refused, reset, or not yet admitting us: all of it means not yet.
-        with suppress(Exception):
-            return broker.on_channel(self.url, nothing)
-        return False
-
-    def stop(self) -> None:
-        stop(self._daemons)
-        self._daemons.clear()
-
-
-@contextmanager
-def own_broker() -> Iterator[OwnBroker]:
-    # Not below pytest's folder: the server's own user must be able to enter.
-    folder = Path(tempfile.mkdtemp(prefix="fetcher-broker-"))
-    folder.chmod(0o755)
-    server = OwnBroker(folder)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_nothing_is_lost_when_the_broker_restarts_in_the_middle(
@@ -71,10 +21,10 @@ def test_nothing_is_lost_when_the_broker_restarts_in_the_middle(
     s3_bucket: Callable[[], str],
     shop: SqlAddress,
 ) -> None:
-    with own_broker() as rabbit, ExitStack() as stack:
+    with own_server("RabbitMQ") as rabbit, ExitStack() as stack:
         cluster = Cluster(
             folder=tmp_path,
-            amqp_url=rabbit.url,
+            amqp_url=url_at(rabbit.port),
             mongo_uri=mongo_uri,
             mongo_name=mongo_database(),
             s3=s3_access,

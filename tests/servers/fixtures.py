@@ -4,7 +4,9 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 import boto3
 import psycopg
@@ -14,7 +16,7 @@ from botocore.config import Config
 from mypy_boto3_s3 import S3Client
 from psycopg import sql
 
-from tests.servers import amqp_cleaning
+from tests.servers import amqp_cleaning, vhosts
 from tests.servers.addresses import (
     S3Access,
     ServerMissingError,
@@ -25,6 +27,7 @@ from tests.servers.addresses import (
     s3_address,
     url_of,
 )
+from tests.servers.tenant_manager import TenantManagerDouble, tenant_manager_double
 
 T = TypeVar("T")
 
@@ -111,6 +114,37 @@ def amqp_name(amqp_url: str) -> Iterator[Callable[[str], str]]:
     yield name
     if names:
         amqp_cleaning.delete(amqp_url, names)
+
+
+@pytest.fixture
+def tenant_manager(tmp_path: Path) -> Iterator[TenantManagerDouble]:
+    """A Tenant Manager without tenants, a process of its own until the test ends."""
+    with tenant_manager_double(tmp_path) as double:
+        yield double
+
+
+@pytest.fixture
+def vhost(amqp_url: str) -> Iterator[Callable[..., vhosts.Vhost]]:
+    """A factory of virtual hosts with a user each: ``vhost()``, ``vhost(" ends / with this")``.
+
+    They are removed after the test with all that lies in them, whoever is still connected.
+    """
+    made: list[vhosts.Vhost] = []
+    port = urlsplit(amqp_url).port or 5672
+    command = _or_fail(lambda settings: vhosts.control_command(settings, port))
+
+    def create(suffix: str = "") -> vhosts.Vhost:
+        name = _fresh("fetcher-t-")
+        place = vhosts.place_of(
+            amqp_url, name=f"{name}{suffix}", user=name, password=secrets.token_hex(8)
+        )
+        made.append(place)
+        vhosts.make(command, [place])
+        return place
+
+    yield create
+    if made:
+        vhosts.remove(command, made)
 
 
 @pytest.fixture(scope="session")

@@ -45,8 +45,9 @@ class FetcherProcess:
         return self._child.poll()
 
     def log(self) -> str:
-        """Everything it wrote to stderr so far."""
-        return self.log_path.read_text(encoding="utf-8", errors="replace")
+        """Everything it wrote so far: to standard error, then its records."""
+        paths = (self.log_path, self.output_path)
+        return "".join(path.read_text(encoding="utf-8", errors="replace") for path in paths)
 
     def send(self, signal_number: signal.Signals) -> None:
         """Signal the process alone, not its children. One that has ended ignores it."""
@@ -154,9 +155,16 @@ def http_status(url: str) -> int | None:
             return None
 
 
+_handed_out: set[int] = set()
+
+
 def free_port() -> int:
-    """A TCP port of the loopback address that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A TCP port of the loopback address that was free a moment ago, each time another one: whoever
+    asks for two is about to listen on both."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        if port not in _handed_out:
+            _handed_out.add(port)
+            return port

@@ -2,6 +2,8 @@
 
 import socket
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import psycopg
 import pymongo
@@ -11,6 +13,7 @@ from redis import Redis
 
 from tests.servers.addresses import S3Access, SqlAddress
 from tests.servers.amqp_cleaning import BrokerError, delete
+from tests.servers.vhosts import Vhost, control_command
 
 pytestmark = pytest.mark.integration
 
@@ -55,6 +58,26 @@ def test_a_refusing_broker_is_told(amqp_url: str) -> None:
     wrong_vhost = amqp_url.rsplit("/", 1)[0] + "/no-such-vhost"
     with pytest.raises(BrokerError, match="530"):
         delete(wrong_vhost, ["a"])
+
+
+@pytest.mark.parametrize("suffix", ["", "/a b%2F#?é"])
+def test_a_virtual_host_admits_its_user_and_nobody_elses(
+    amqp_url: str, vhost: Callable[[str], Vhost], suffix: str
+) -> None:
+    place, other = vhost(suffix), vhost("")
+    assert place.name.endswith(suffix)
+    delete(place.url, ["a"])
+    with pytest.raises(BrokerError, match="530"):
+        delete(replace(place, name=other.name).url, ["a"])
+    delete(amqp_url, ["a"])
+
+
+def test_a_command_of_a_started_broker_comes_before_the_systems(tmp_path: Path) -> None:
+    ours = tmp_path / "fetcher-services-x" / "broker" / "rabbitmqctl-5999"
+    ours.parent.mkdir(parents=True)
+    ours.touch()
+    assert control_command({}, 5999, tmp_path) == str(ours)
+    assert control_command({"FETCHER_TEST_RABBITMQCTL": "/x/ctl"}, 5999, tmp_path) == "/x/ctl"
 
 
 def test_each_mongo_database_is_fresh(mongo_uri: str, mongo_database: Callable[[], str]) -> None:

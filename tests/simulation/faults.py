@@ -12,6 +12,9 @@ from fetcher.domain.errors import PortUnavailable
 
 T = TypeVar("T")
 
+LATEST_SECONDS = 10.0
+"""What its caller gave up takes effect within this time, or never."""
+
 
 class Part(StrEnum):
     """What a process talks to."""
@@ -19,6 +22,10 @@ class Part(StrEnum):
     RECORDS = "records"
     BROKER = "broker"
     OBJECTS = "objects"
+
+    def __repr__(self) -> str:
+        """As source, so that a program that is shown can be run."""
+        return f"Part.{self.name}"
 
 
 class Fate(StrEnum):
@@ -35,6 +42,10 @@ class Fate(StrEnum):
     DIES_AFTER = "dies_after"
     """The process is killed, and the operation has taken effect or not."""
 
+    def __repr__(self) -> str:
+        """As source, so that a program that is shown can be run."""
+        return f"Fate.{self.name}"
+
 
 class ProcessKilled(BaseException):
     """A killed process tried to reach something: clean-up that no kill -9 would ever run."""
@@ -47,6 +58,8 @@ class FaultPlan:
     rng: random.Random
     rate: float
     """The share of operations that meet a random fault."""
+    on_fault: Callable[[str], None]
+    """Told of each operation that does not simply get its answer, before it fails."""
     ordered: dict[str, list[Fate]] = field(default_factory=dict)
     """The fates of the next operations of a name."""
     away_until: dict[Part, float] = field(default_factory=dict)
@@ -66,9 +79,9 @@ class FaultPlan:
 
     def next(self, part: Part, operation: str) -> Fate:
         fate = self._drawn(part, operation)
-        # An object store does what it is asked while it is asked, or never: what it does after the
-        # caller gave up, nobody can delete in time. Records are guarded by their tokens.
-        return Fate.UNHEARD if part is Part.OBJECTS and fate is Fate.LATE else fate
+        if fate is not Fate.ANSWERED:
+            self.on_fault(operation)
+        return fate
 
     def _drawn(self, part: Part, operation: str) -> Fate:
         if self.is_over:
@@ -91,10 +104,13 @@ class Network:
     on_effect: Callable[[], None]
     nursery: trio.Nursery
     steps: int = 0
+    under_way: int = 0
+    """Effects that are to come although their callers gave up."""
     trace: list[str] = field(default_factory=list)
 
     def start_late(self, effect: Callable[[], Awaitable[object]]) -> None:
-        self.nursery.start_soon(self._apply_late, effect, self.rng.uniform(0.1, 10.0))
+        self.under_way += 1
+        self.nursery.start_soon(self._apply_late, effect, self.rng.uniform(0.1, LATEST_SECONDS))
 
     async def _apply_late(
         self, effect: Callable[[], Awaitable[object]], delay_seconds: float
@@ -105,6 +121,7 @@ class Network:
         except Exception:  # noqa: BLE001 - nobody is there to hear of it
             return
         finally:
+            self.under_way -= 1
             self.on_effect()
 
 
@@ -129,8 +146,7 @@ class Link:
             await self._travel(rng.uniform(0.001, 0.02))
         except trio.Cancelled:
             # The request may be on its way all the same.
-            is_sent = fate is not Fate.FAILED and part is not Part.OBJECTS
-            if is_sent and not network.faults.is_over and rng.random() < 0.5:
+            if fate is not Fate.FAILED and not network.faults.is_over and rng.random() < 0.5:
                 network.start_late(effect)
             raise
         if fate is Fate.DIES_BEFORE:

@@ -26,6 +26,8 @@ class Bucket:
 
     objects: dict[str, StoredObject] = field(default_factory=dict)
     completed: int = 0
+    locked: set[str] = field(default_factory=set)
+    """Keys that nobody may delete, as under a legal hold."""
 
     async def put(self, key: str, content: bytes) -> None:
         await trio.lowlevel.checkpoint()
@@ -34,6 +36,8 @@ class Bucket:
 
     async def delete(self, key: str) -> None:
         await trio.lowlevel.checkpoint()
+        if key in self.locked:
+            raise PortUnavailable("locked")
         self.objects.pop(key, None)
 
     async def size(self, key: str) -> int | None:
@@ -71,6 +75,10 @@ class SimUpload:
         self._content = bytearray()
         self._is_finishing = False
         self._is_complete = False
+
+    @property
+    def may_appear_late(self) -> bool:
+        return self._is_finishing and not self._is_complete
 
     async def write(self, chunk: bytes | bytearray | memoryview) -> None:
         async def keep() -> None:

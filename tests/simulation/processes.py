@@ -7,6 +7,7 @@ from typing import cast
 import trio
 from prometheus_client import CollectorRegistry
 
+from fetcher.actors.board import ActorBoard
 from fetcher.actors.channels import Channel
 from fetcher.actors.dispatcher import Dispatcher
 from fetcher.actors.lifecycle import Lifecycle
@@ -14,19 +15,24 @@ from fetcher.actors.messages import (
     DispatchHint,
     RelayHint,
 )
-from fetcher.actors.metrics import ActorMetrics
 from fetcher.actors.outbox_relay import OutboxRelay
 from fetcher.actors.supervisor import Actor, ShutdownTimes, Supervised, Supervisor
+from fetcher.actors.worker_metrics import WorkerMetrics
 from fetcher.adapters.environment.internal_sources import EnvironmentSources
 from fetcher.commands.publish_events import PublishEvents
+from fetcher.commands.recover_connection import RecoverConnection
 from fetcher.commands.resolve_sources import ResolveSources
 from fetcher.commands.send_work import SendWork
 from fetcher.crypto.signer import MessageSigner
 from fetcher.domain.jobs import Job
+from fetcher.domain.retention import RetentionTimes
+from fetcher.domain.tenants import NO_TENANT
 from fetcher.ports import ObjectStore, RecordStore, UtcNow
 from tests.simulation.broker import EVENTS, QUEUE, SimBroker, SimPublisher
 from tests.simulation.faults import Link, LinkedPort, Network, ProcessKilled
 from tests.simulation.objects import Bucket, SimObjects
+from tests.simulation.sources import Outages, SimEngines
+from tests.unit.commands.job_bench import BreakerTexts
 
 INTERNAL_KEY, EXTERNAL_KEY, STORAGE_KEY = bytes([1] * 32), bytes([2] * 32), bytes([3] * 32)
 PREFIX = "results/"
@@ -40,8 +46,11 @@ class Outside:
     records: RecordStore
     broker: SimBroker
     bucket: Bucket
+    outages: Outages
     network: Network
     now: UtcNow
+    retention: RetentionTimes
+    """Zero where everything is kept."""
 
 
 class SimProcess:
@@ -59,7 +68,11 @@ class SimProcess:
         self.nursery: trio.Nursery | None = None
         self._broker = outside.broker
         self._now = outside.now
-        self._metrics = ActorMetrics(CollectorRegistry())
+        self._retention = outside.retention
+        self._engines = SimEngines(outside.outages)
+        self._breaker_log = BreakerTexts()
+        self._metrics = WorkerMetrics(CollectorRegistry(), places=1)
+        self._jobs = self._metrics.jobs_of(NO_TENANT)
         self._publisher = SimPublisher(outside.broker, self.link)
         self._objects = cast("ObjectStore", SimObjects(outside.bucket, self.link))
         self.records = RecordStore(
@@ -78,6 +91,7 @@ class SimProcess:
             lifecycle=self.lifecycle,
             times=TIMES,
             metrics=self._metrics,
+            board=ActorBoard(self._now),
         )
         try:
             async with trio.open_nursery() as nursery:
@@ -130,7 +144,6 @@ class SimProcess:
             events=self._events(),
             hints=self._relay_hints,
             lifecycle=self.lifecycle,
-            metrics=self._metrics,
         )
         return [dispatcher, relay]
 
@@ -150,6 +163,15 @@ class SimProcess:
             require_route=True,
             now=self._now,
             observe=lambda _job_id, _result: None,
+            took=lambda _seconds: None,
+        )
+
+    def _recover(self) -> RecoverConnection:
+        return RecoverConnection(
+            breakers=self.records.breakers,
+            dispatch=self.records.dispatch,
+            hint=lambda job_id: self._hint(DispatchHint(job_id)),
+            log=self._breaker_log,
         )
 
     def _resolve(self) -> ResolveSources:

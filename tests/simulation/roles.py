@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from functools import partial
 
+import trio
+
 from fetcher.actors.channels import Channel
 from fetcher.actors.extractor import Extractor
 from fetcher.actors.intake import Intake
@@ -10,6 +12,7 @@ from fetcher.actors.lease_keeper import LeaseKeeper, LeaseTimes
 from fetcher.actors.messages import (
     DispatchHint,
     ExtractOrder,
+    HeldJob,
     LeaseEnded,
     LeaseStarted,
     RelayHint,
@@ -17,24 +20,28 @@ from fetcher.actors.messages import (
 )
 from fetcher.actors.outbox_repairer import OutboxRepairer
 from fetcher.actors.reaper import Reaper
+from fetcher.actors.retention import Retention
 from fetcher.actors.supervisor import Actor
 from fetcher.commands.cancel_job import CancelJob
+from fetcher.commands.connection_input import ConnectionChange
 from fetcher.commands.create_job import CreateJob, JobRules
+from fetcher.commands.delete_result import DeleteResult
 from fetcher.commands.job_admission import JobAdmission
 from fetcher.commands.job_sources import JobSources
+from fetcher.commands.patch_connection import PatchConnection
 from fetcher.commands.preflight import Preflight
-from fetcher.commands.recover_connection import RecoverConnection
 from fetcher.commands.run_job import JobRunParts, RunJob
 from fetcher.commands.source_breakers import SourceBreakers
 from fetcher.commands.verify_work import VerifyWork
 from fetcher.crypto.sealer import ResultSealer
 from fetcher.crypto.signer import MessageVerifier
 from fetcher.domain.errors import FetcherError, PortError
-from fetcher.domain.ids import JobId
+from fetcher.domain.ids import ConnectionId, JobId
 from fetcher.domain.job_order import JobOrder
 from fetcher.domain.jobs import Job, JobStatus, TerminalOutcome
 from fetcher_engine import Limits, TenantContext
 from tests.simulation.broker import SimConsumer
+from tests.simulation.expiry import SWEEP_SECONDS
 from tests.simulation.processes import (
     EXTERNAL_KEY,
     INTERNAL_KEY,
@@ -42,11 +49,11 @@ from tests.simulation.processes import (
     STORAGE_KEY,
     SimProcess,
 )
-from tests.simulation.sources import SimEngines
-from tests.unit.commands.job_bench import BreakerTexts
+from tests.unit.api.harness import ReversingCipher
 
 PLACES = 3
 HOLD_SECONDS = 900.0
+MAX_WAIT_SECONDS = 600.0
 TENANT = TenantContext.new("default")
 
 
@@ -58,9 +65,9 @@ class SimManager(SimProcess):
         use_case = CreateJob(
             resolve=self._resolve(),
             jobs=self.records.jobs,
-            preflight=Preflight(SimEngines()),
+            preflight=Preflight(self._engines, self.records.breakers),
             admission=JobAdmission(self.records.jobs, max_pending=0, max_pending_of_product=0),
-            hint=lambda job_id: self._hint(DispatchHint(job_id)),
+            hint=lambda job, until: self._hint(DispatchHint(job.id, HeldJob(job, until))),
             now=self._now,
             rules=JobRules(ceilings=Limits.defaults(), preflight_test=False),
         )
@@ -97,6 +104,41 @@ class SimManager(SimProcess):
 
         self.serve(request)
 
+    def delete_result(self, job_id: JobId) -> None:
+        use_case = DeleteResult(jobs=self.records.jobs, objects=self._objects, now=self._now)
+
+        async def request() -> None:
+            try:
+                await use_case(job_id)
+            except (PortError, FetcherError):
+                return  # answered with an error
+
+        self.serve(request)
+
+    def repair(self, connection_id: ConnectionId) -> None:
+        """PATCH with the right password."""
+        use_case = PatchConnection(
+            connections=self.records.connections,
+            jobs=self.records.jobs,
+            cipher=ReversingCipher(),
+            forget_schemas=_remembers_none,
+            recover=self._recover(),
+            now=self._now,
+            sqlite_allowed=False,
+        )
+
+        async def request() -> None:
+            try:
+                await use_case(connection_id, ConnectionChange(password="right"), tenant=TENANT)
+            except (PortError, FetcherError):
+                return  # answered with an error
+
+        self.serve(request)
+
+
+async def _remembers_none(tenant: TenantContext, config_name: str) -> None:
+    """No schema cache here."""
+
 
 class SimWorker(SimProcess):
     """Consumes, runs jobs, and repairs what others left."""
@@ -124,13 +166,13 @@ class SimWorker(SimProcess):
             orders=orders,
             leases=self.records.leases,
             store_away=store_away,
-            places=PLACES,
+            places=trio.Semaphore(PLACES),
+            prefetch=PLACES,
+            hold_seconds=HOLD_SECONDS,
             lifecycle=self.lifecycle,
             metrics=self._metrics,
         )
-        repairer = OutboxRepairer(
-            events=self._events(), outbox=self.records.events, metrics=self._metrics
-        )
+        repairer = OutboxRepairer(events=self._events())
         reaper = Reaper(
             expired=self.records.expired,
             cleanup=self.records.cleanup,
@@ -139,7 +181,7 @@ class SimWorker(SimProcess):
             keys_of=run_job.keys,
             dispatch_hints=self._dispatch_hints,
             relay_hints=self._relay_hints,
-            metrics=self._metrics,
+            metrics=self._jobs,
         )
         extractors = [
             Extractor(
@@ -154,37 +196,47 @@ class SimWorker(SimProcess):
                 lease_commands=lease_commands,
                 relay_hints=self._relay_hints,
                 lifecycle=self.lifecycle,
-                metrics=self._metrics,
+                metrics=self._jobs,
             )
             for number in range(1, PLACES + 1)
         ]
-        return [*super()._actors(), intake, keeper, repairer, reaper, *extractors]
+        kept = [] if self._retention.keeps_everything else [self._expirer()]
+        return [*super()._actors(), intake, keeper, repairer, reaper, *extractors, *kept]
+
+    def _expirer(self) -> Retention:
+        return Retention(
+            retention=self.records.retention,
+            audit=self.records.audit,
+            delete_result=DeleteResult(
+                jobs=self.records.jobs, objects=self._objects, now=self._now
+            ),
+            times=self._retention,
+            metrics=self._metrics,
+            sweep_seconds=SWEEP_SECONDS,
+        )
 
     def _run_job(self) -> RunJob:
-        engines, log = SimEngines(), BreakerTexts()
-        recover = RecoverConnection(
-            breakers=self.records.breakers,
-            dispatch=self.records.dispatch,
-            hint=lambda job_id: self._hint(DispatchHint(job_id)),
-            log=log,
-        )
         breakers = SourceBreakers(
-            breakers=self.records.breakers, recover=recover, sources=engines, log=log
+            breakers=self.records.breakers,
+            recover=self._recover(),
+            sources=self._engines,
+            log=self._breaker_log,
         )
         return RunJob(
             JobRunParts(
                 sources=JobSources(
-                    resolve=self._resolve(), breakers=breakers, max_wait_seconds=3600.0
+                    resolve=self._resolve(), breakers=breakers, max_wait_seconds=MAX_WAIT_SECONDS
                 ),
                 breakers=breakers,
                 leases=self.records.leases,
-                engines=engines,
+                engines=self._engines,
                 objects=self._objects,
                 cleanup=self.records.cleanup,
                 new_sealer=lambda: ResultSealer(storage_key=STORAGE_KEY, hmac_key=EXTERNAL_KEY),
                 key_version="1",
                 key_prefix=PREFIX,
                 now=self._now,
+                observer=self._metrics,
             )
         )
 

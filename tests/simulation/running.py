@@ -34,6 +34,12 @@ class Report:
     trace: tuple[str, ...]
     steps: int
     jobs: int
+    parked: int
+    """How often a job was left waiting for its connection."""
+    probes: int
+    results_gone: int
+    jobs_gone: int
+    """Deleted since they had had their time."""
 
 
 def run_program(program: Program, limits: Limits) -> Report:
@@ -61,28 +67,34 @@ async def _run(program: Program, limits: Limits) -> Report:
     worlds: list[World] = []
     found: list[str] = []
     async with trio.open_nursery() as nursery:
-        world = World(random.Random(program.seed), program.rate, nursery)  # noqa: S311 - replays
+        rng = random.Random(program.seed)  # noqa: S311 - replays
+        world = World(rng, program.rate, nursery, expires=program.expires)
         worlds.append(world)
         await world.open()
         for gap_seconds, event in program.events:
             await trio.sleep(gap_seconds)
             world.network.trace.append(f"{trio.current_time():.3f} {event}")
             event.happen(world)
-        world.faults.end()
+        world.end_faults()
         world.start_missing()
         found += await _settle(world, limits)
         nursery.cancel_scope.cancel()
     [world] = worlds
-    violations = world.safety.violations or [
+    expiry = world.expiry
+    violations = [*world.safety.violations, *world.outages.violations] or [
         *found,
-        *final_violations(world.entries, world.bucket, world.broker.events),
+        *final_violations(world.safety, world.bucket, world.broker.events),
         *(f"dead letter: {reason}" for _, reason in world.broker.dead_letters),
     ]
     return Report(
         violations=tuple(violations),
         trace=tuple(world.network.trace),
         steps=world.network.steps,
-        jobs=len(world.entries),
+        jobs=len(world.safety.jobs),
+        parked=world.safety.parked,
+        probes=world.outages.probes,
+        results_gone=len(expiry.results_gone) if expiry is not None else 0,
+        jobs_gone=expiry.jobs_gone if expiry is not None else 0,
     )
 
 
@@ -96,7 +108,7 @@ async def _settle(world: World, limits: Limits) -> list[str]:
             return ["work is left when all should be done"]
         for entry in world.entries:
             job = entry.job
-            if not job.status.is_active or world.is_worked_on(entry):
+            if not job.status.is_active or world.is_worked_on(entry) or world.waits(job):
                 unclaimed_since.pop(job.id, None)
                 continue
             since = unclaimed_since.setdefault(job.id, now)

@@ -1,7 +1,6 @@
 import asyncio
 import gc
 import socket
-import threading
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
@@ -328,40 +327,31 @@ async def test_the_fast_loop_lets_trio_tasks_run_between_its_passes() -> None:
     assert turns >= 10
 
 
-async def test_a_name_that_nobody_resolves_does_not_hold_a_call_that_is_given_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The loop's own look-up waits for its thread, whose end no deadline brings nearer."""
-    ended = threading.Event()
+async def test_a_transport_that_somebody_keeps_beyond_its_connection_breaks_no_end() -> None:
+    """Closed with bytes to send, which were read then: a reference cycle may hold it for long."""
+    kept: list[asyncio.Transport] = []
+    sent = bytes(4 * 1024 * 1024)
 
-    def hang(host: str, port: int, family: int, kind: int, proto: int, flags: int) -> object:
-        if flags & socket.AI_NUMERICHOST:
-            raise socket.gaierror(socket.EAI_NONAME, "no address")
-        ended.wait(20)
-        raise OSError
+    async def send_and_close(sock: socket.socket) -> None:
+        lost = asyncio.Event()
 
-    async def connect() -> None:
-        await asyncio.open_connection("redis.test", 6379)
+        class Line(asyncio.Protocol):
+            def connection_lost(self, exc: Exception | None) -> None:
+                lost.set()
 
-    monkeypatch.setattr(socket, "getaddrinfo", hang)
-    async with open_asyncio(unexpected):
-        started = trio.current_time()
-        try:
-            with trio.move_on_after(0.1) as scope:
-                await run_asyncio(connect)
-            assert scope.cancelled_caught
-            assert trio.current_time() - started < 5
-        finally:
-            ended.set()
+        transport, _ = await asyncio.get_running_loop().create_connection(Line, sock=sock)
+        kept.append(transport)
+        transport.write(sent)
+        transport.close()
+        await lost.wait()
 
+    async def read_all(sock: trio.socket.SocketType) -> None:
+        while await sock.recv(65_536):
+            pass
 
-async def test_names_are_resolved_and_failures_are_those_of_the_resolver() -> None:
-    async def look_up(host: str) -> object:
-        loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(host, 6379, type=socket.SOCK_STREAM)
-        return {address[4][:2] for address in found}
-
-    async with open_asyncio(unexpected):
-        assert await run_asyncio(look_up, "127.0.0.1") == {("127.0.0.1", 6379)}
-        with pytest.raises(OSError, match=r"not known|No address"):
-            await run_asyncio(look_up, "nowhere.invalid")
+    ours, theirs = socket.socketpair()
+    with theirs:
+        async with open_asyncio(unexpected), trio.open_nursery() as nursery:
+            nursery.start_soon(read_all, trio.socket.from_stdlib_socket(theirs))
+            await run_asyncio(send_and_close, ours)
+    assert kept[0].is_closing()

@@ -14,6 +14,8 @@ class BrokerAddress:
     user: str
     password: str = field(repr=False)
     vhost: str = "/"
+    ca_pem: str = field(default="", repr=False)
+    """The only trust roots; empty where the system's count."""
 
     @property
     def tls(self) -> bool:

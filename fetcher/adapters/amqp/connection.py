@@ -2,19 +2,22 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar, cast
+from typing import Final, TypeVar
 
-import aiormq
 import trio
 from aiormq import Channel
-from aiormq.connection import TCPTransportFactory, TLSTransportFactory, TransportFactory
-from aiormq.exceptions import ChannelInvalidStateError
-from yarl import URL
 
 from fetcher.adapters.amqp.address import BrokerAddress
+from fetcher.adapters.amqp.connect_failures import connect_failure
 from fetcher.adapters.amqp.failures import TRANSPORT_FAILURES, call_broker
 from fetcher.adapters.amqp.hostile_values import read_what_can_be_read
-from fetcher.bridge import run_asyncio
+from fetcher.adapters.amqp.link import (
+    CLOSE_SECONDS,
+    HEARTBEAT_SECONDS,
+    AbortableTransport,
+    Link,
+    open_link,
+)
 from fetcher.domain.backoff import full_jitter
 from fetcher.domain.errors import PortUnavailable
 
@@ -24,71 +27,35 @@ OPEN_SECONDS: Final = 5.0
 OPEN_TRIES: Final = 3
 OPEN_BACKOFF_BASE_SECONDS: Final = 0.1
 OPEN_BACKOFF_CAP_SECONDS: Final = 2.0
-CLOSE_SECONDS: Final = 2.0
 LOOK_SECONDS: Final = 1.5
-HEARTBEAT_SECONDS: Final = 15
 
 _VERSION: Final = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?", re.ASCII)
 
 read_what_can_be_read()
 
 
-class _AbortableTransport(TransportFactory):
-    """Remembers the socket's writer, so that a broker that hangs cannot keep us from closing."""
-
-    def __init__(self, *, tls: bool) -> None:
-        self._factory = TLSTransportFactory() if tls else TCPTransportFactory()
-        self._writer: Any = None
-
-    async def create(self, url: URL, **kwargs: Any) -> tuple[Any, Any]:
-        reader, self._writer = await self._factory.create(url, **kwargs)
-        return reader, self._writer
-
-    async def abort(self) -> None:
-        if self._writer is not None:
-            self._writer.transport.abort()
-
-
-class _Link:
-    """One live aiormq connection."""
-
-    def __init__(self, connection: aiormq.Connection, transport: _AbortableTransport) -> None:
-        self.connection = connection
-        self._transport = transport
-
-    @property
-    def is_lost(self) -> bool:
-        return not self.connection.is_opened
-
-    async def open_channel(self, *, confirms: bool) -> Channel:
-        """Runs on the asyncio side."""
-        if self.is_lost:
-            raise ChannelInvalidStateError
-        return cast("Channel", await self.connection.channel(publisher_confirms=confirms))
-
-    async def close(self) -> None:
-        """Say goodbye within 2 seconds, else cut the socket. Shielded; raises nothing."""
-        with trio.CancelScope(shield=True):
-            try:
-                with trio.fail_after(CLOSE_SECONDS):
-                    await run_asyncio(self.connection.close)
-            except TRANSPORT_FAILURES:
-                with trio.move_on_after(CLOSE_SECONDS):
-                    await run_asyncio(self._transport.abort)
-
-
 class BrokerConnection:
     """Gives out channels. ``name`` is what the broker's operator sees.
 
-    At most one connect runs at a time; those who come meanwhile wait for it. A connect is tried 3
-    times within 5 seconds (full jitter); longer waits are the caller's duty.
+    At most one connect runs at a time; those who come meanwhile wait for it. A connect is tried
+    ``open_tries`` times within 5 seconds (full jitter); longer waits are the caller's duty.
     """
 
-    def __init__(self, address: BrokerAddress, *, name: str) -> None:
+    def __init__(
+        self,
+        address: BrokerAddress,
+        *,
+        name: str,
+        open_tries: int = OPEN_TRIES,
+        heartbeat_seconds: int = HEARTBEAT_SECONDS,
+    ) -> None:
+        self._heartbeat_seconds = heartbeat_seconds
         self._address = address
         self._name = name
-        self._link: _Link | None = None
+        self._open_tries = open_tries
+        self._link: Link | None = None
         self._opening = trio.Lock()
+        self._transport: AbortableTransport | None = None
 
     @property
     def tls(self) -> bool:
@@ -97,6 +64,30 @@ class BrokerConnection:
     @property
     def is_open(self) -> bool:
         return self._link is not None and not self._link.is_lost
+
+    @property
+    def is_blocked(self) -> bool:
+        """The broker, for want of memory or disk, takes nothing from this connection for now."""
+        return self._link is not None and self._link.is_blocked
+
+    def rest(self, channel: Channel) -> None:
+        """The channel stays open and is not in use until :meth:`resume`."""
+        if self._link is not None:
+            self._link.in_use.leave(channel)
+
+    def resume(self, channel: Channel) -> bool:
+        """A channel that rested is in use again; False where its connection is gone, or going."""
+        if self._link is None or self._link.connection is not channel.connection:
+            return False
+        self._link.in_use.enter(channel)
+        return True
+
+    def silence(self) -> PortUnavailable:
+        """What to tell of a question that was given up: on a connection, or to get one."""
+        if self.is_open:
+            return PortUnavailable("the broker did not answer in time: timeout")
+        is_connected = self._transport is not None and self._transport.is_connected
+        return connect_failure(trio.TooSlowError(), self._address, is_connected=is_connected)
 
     async def broker_version(self) -> tuple[int, ...]:
         """What the broker says of itself, ``(3, 12, 1)``; empty where it says nothing of the kind.
@@ -113,11 +104,12 @@ class BrokerConnection:
     async def open_channel(self, *, confirms: bool) -> Channel:
         """A channel of its own on the live connection. Raises PortUnavailable."""
         link = await self._live_link()
-
-        async def open_channel() -> Channel:
-            return await link.open_channel(confirms=confirms)
-
-        return await self._call_on(link, open_channel)
+        self._refuse_blocked(link)
+        if link.abandoned:
+            await self._close_abandoned(link)
+            link = await self._live_link()
+            self._refuse_blocked(link)
+        return await self._channel_on(link, confirms=confirms)
 
     async def check(self, look: Callable[[Channel], Awaitable[None]] | None = None) -> None:
         """Open and close a channel, and ``look`` at something with it. Raises PortUnavailable.
@@ -126,57 +118,90 @@ class BrokerConnection:
         it a second time, upon which the broker closes the whole connection, consumer and all.
         """
         link = await self._live_link()
-
-        async def open_channel() -> Channel:
-            return await link.open_channel(confirms=False)
-
-        channel = await self._call_on(link, open_channel)
+        self._refuse_blocked(link)
+        channel = await self._channel_on(link, confirms=False)
         with trio.CancelScope(shield=True):
             try:
                 if look is not None:
                     await call_broker(LOOK_SECONDS, look, channel)
             finally:
+                link.in_use.leave(channel)
                 await self._call_on(link, channel.close)
         await trio.lowlevel.checkpoint_if_cancelled()
 
     async def close_channel(self, channel: Channel) -> None:
         """Close a channel; unsettled deliveries go back. Shielded, bounded, raises nothing.
 
-        A channel that does not close in time takes its connection along.
+        A channel that does not close in time takes its connection along, unless the broker reads
+        nothing from that for now: another connection would be blocked by its first message too.
         """
         link = self._link
+        if link is not None and link.is_blocked and link.connection is channel.connection:
+            link.abandoned.append(channel)
+            link.in_use.leave(channel)
+            return
         with trio.CancelScope(shield=True):
             try:
                 await call_broker(CLOSE_SECONDS, channel.close)
             except PortUnavailable:
-                if link is not None and link.connection is channel.connection:
+                is_ours = link is not None and link.connection is channel.connection
+                if link is not None and is_ours and not link.is_blocked:
                     await self._drop(link)
+            finally:
+                if link is not None:
+                    link.in_use.leave(channel)
+
+    async def close_idle(self, *, after_seconds: float) -> None:
+        """Close the connection if no channel of it was in use for so long. Shielded and bounded."""
+        if self._link is not None and self._link.idle_seconds >= after_seconds:
+            await self._drop(self._link)
 
     async def aclose(self) -> None:
         """Close the connection. Shielded and bounded; a later use opens it again."""
         if self._link is not None:
             await self._drop(self._link)
 
-    async def _call_on(self, link: _Link, fn: Callable[[], Awaitable[T]]) -> T:
+    async def _channel_on(self, link: Link, *, confirms: bool) -> Channel:
+        async def open_channel() -> Channel:
+            return await link.open_channel(confirms=confirms)
+
+        # Before the first checkpoint, so that nobody takes the connection for an idle one.
+        with link.in_use.being_opened():
+            channel = await self._call_on(link, open_channel)
+            link.in_use.enter(channel)
+        return channel
+
+    def _refuse_blocked(self, link: Link) -> None:
+        if link.is_blocked:
+            raise PortUnavailable("the broker takes no messages for now: blocked")
+
+    async def _close_abandoned(self, link: Link) -> None:
+        """Each once: those that find the connection blocked again wait for the next time."""
+        waiting, link.abandoned = link.abandoned, []
+        for channel in waiting:
+            await self.close_channel(channel)
+
+    async def _call_on(self, link: Link, fn: Callable[[], Awaitable[T]]) -> T:
         try:
             return await call_broker(OPEN_SECONDS, fn)
         except PortUnavailable:
-            # A connection that opens no channel is of no use, whatever the reason.
-            await self._drop(link)
+            # A connection that opens no channel is of no use, unless it is only blocked.
+            if not link.is_blocked:
+                await self._drop(link)
             raise
 
-    async def _live_link(self) -> _Link:
+    async def _live_link(self) -> Link:
         with trio.move_on_after(OPEN_SECONDS):
             return await self._live_or_new_link()
-        raise PortUnavailable("the broker did not answer in time: timeout")
+        raise self.silence()
 
-    async def _live_or_new_link(self) -> _Link:
+    async def _live_or_new_link(self) -> Link:
         async with self._opening:
             if self._link is not None and not self._link.is_lost:
                 return self._link
             if self._link is not None:
                 await self._drop(self._link)
-            for tries in range(OPEN_TRIES - 1):
+            for tries in range(self._open_tries - 1):
                 try:
                     return await self._connect()
                 except PortUnavailable:
@@ -188,25 +213,23 @@ class BrokerConnection:
                 await trio.sleep(wait)
             return await self._connect()
 
-    async def _connect(self) -> _Link:
-        transport = _AbortableTransport(tls=self._address.tls)
+    async def _connect(self) -> Link:
+        self._transport = transport = AbortableTransport(tls=self._address.tls)
+        try:
+            with trio.fail_after(OPEN_SECONDS):
+                self._link = await open_link(
+                    self._address,
+                    transport,
+                    name=self._name,
+                    heartbeat_seconds=self._heartbeat_seconds,
+                )
+            return self._link
+        except TRANSPORT_FAILURES as error:
+            failure = connect_failure(error, self._address, is_connected=transport.is_connected)
+        # Raised out here, so that the driver's text does not travel on as context.
+        raise failure
 
-        async def connect() -> aiormq.Connection:
-            kwargs: dict[str, Any] = (
-                {"ssl_shutdown_timeout": CLOSE_SECONDS} if self._address.tls else {}
-            )
-            connection = aiormq.Connection(
-                URL(self._address.url()).with_query(heartbeat=HEARTBEAT_SECONDS, name=self._name),
-                transport_factory=transport,
-                **kwargs,
-            )
-            await connection.connect()
-            return connection
-
-        self._link = _Link(await call_broker(OPEN_SECONDS, connect), transport)
-        return self._link
-
-    async def _drop(self, link: _Link) -> None:
+    async def _drop(self, link: Link) -> None:
         if self._link is link:
             self._link = None
         await link.close()

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 from uuid import uuid4
 
 import trio
@@ -14,7 +14,9 @@ from fetcher.adapters.amqp.dead_letters import publish_dead_letter
 from fetcher.adapters.amqp.failures import call_broker
 from fetcher.adapters.breaker import CircuitBreaker
 from fetcher.domain.errors import DeliveryLost, PortUnavailable
-from fetcher.ports import Deliveries, Delivery, MessagePublisher, RejectReason
+from fetcher.ports import Deliveries, Delivery, MessagePublisher, RejectReason, UtcNow
+
+Reject: TypeAlias = Callable[[Delivery, RejectReason], Awaitable[None]]
 
 START_SECONDS: Final = 5.0
 SETTLE_SECONDS: Final = 5.0
@@ -31,11 +33,13 @@ class AmqpConsumer:
         queue: str,
         dead_letters: MessagePublisher,
         breaker: CircuitBreaker,
+        now: UtcNow,
     ) -> None:
         self._connection = connection
         self._queue = queue
         self._dead_letters = dead_letters
         self._breaker = breaker
+        self._now = now
 
     @asynccontextmanager
     async def consume(self, *, prefetch: int) -> AsyncGenerator[Deliveries, None]:
@@ -48,7 +52,7 @@ class AmqpConsumer:
             raise ValueError("prefetch must be at least 1: without a bound deliveries pile up here")
         with self._breaker.attempt():
             channel = await self._connection.open_channel(confirms=False)
-            deliveries = AmqpDeliveries(channel, self._dead_letters, prefetch=prefetch)
+            deliveries = AmqpDeliveries(channel, self._reject, prefetch=prefetch)
             try:
                 await call_broker(START_SECONDS, deliveries.start, self._queue)
             except BaseException:
@@ -59,6 +63,9 @@ class AmqpConsumer:
             yield deliveries
         finally:
             await self._leave(channel, deliveries)
+
+    async def _reject(self, delivery: Delivery, reason: RejectReason) -> None:
+        await publish_dead_letter(self._dead_letters, delivery, reason, rejected_at=self._now())
 
     async def _leave(self, channel: Channel, deliveries: "AmqpDeliveries") -> None:
         with trio.CancelScope(shield=True):  # each step has its own deadline
@@ -71,9 +78,9 @@ class AmqpConsumer:
 class AmqpDeliveries:
     """Deliveries of one consumer: its callback puts them into a channel, tasks settle them."""
 
-    def __init__(self, channel: Channel, dead_letters: MessagePublisher, *, prefetch: int) -> None:
+    def __init__(self, channel: Channel, reject: Reject, *, prefetch: int) -> None:
         self._channel = channel
-        self._dead_letters = dead_letters
+        self.publish_dead_letter = reject
         self._prefetch = prefetch
         self._arrived, self._waiting = trio.open_memory_channel[DeliveredMessage](prefetch)
         self._consumer_tag = ""
@@ -92,9 +99,6 @@ class AmqpDeliveries:
         if message is None:
             raise StopAsyncIteration
         return AmqpDelivery(message, self)
-
-    async def publish_dead_letter(self, delivery: Delivery, reason: RejectReason) -> None:
-        await publish_dead_letter(self._dead_letters, delivery, reason)
 
     async def stop(self) -> None:
         """Cancel the consumer; what came and was not taken yet goes back to the queue."""

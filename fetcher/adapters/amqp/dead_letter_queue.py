@@ -10,6 +10,7 @@ from aiormq.abc import DeliveredMessage
 
 from fetcher.adapters.amqp.connection import BrokerConnection
 from fetcher.adapters.amqp.failures import call_broker
+from fetcher.adapters.amqp.harmless_looks import may_look
 from fetcher.adapters.dead_letters import DEAD_LETTER_QUEUE, read_dead_letter
 from fetcher.domain.dead_letters import DeadLetter
 from fetcher.domain.errors import PortUnavailable
@@ -40,6 +41,9 @@ class AmqpDeadLetterQueue:
         finally:
             await self._connection.close_channel(channel)
 
+    async def survives_looks(self) -> bool:
+        return await may_look(self._connection, self._queue)
+
 
 class AmqpDeadLetterWindow:
     """DeadLetterWindow: a letter's tag is its delivery tag.
@@ -55,6 +59,7 @@ class AmqpDeadLetterWindow:
         self._left = total
         self._at_once = 1
         self.total = total
+        self.gone = 0
 
     async def next_page(self, *, limit: int) -> list[DeadLetter]:
         """About 8 MiB, unless letters suddenly grow."""
@@ -75,6 +80,7 @@ class AmqpDeadLetterWindow:
         async def acknowledge() -> None:
             for letter in letters:
                 await self._channel.basic_ack(letter.tag)
+                self.gone += 1
 
         await call_broker(PAGE_SECONDS, acknowledge)
 

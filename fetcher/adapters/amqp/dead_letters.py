@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final, cast
 
 from fetcher.adapters.amqp.wire import encode_headers
@@ -17,7 +18,7 @@ MAX_ORIGINAL_HEADERS_BYTES: Final = 64 * 1024
 
 
 async def publish_dead_letter(
-    publisher: MessagePublisher, delivery: Delivery, reason: RejectReason
+    publisher: MessagePublisher, delivery: Delivery, reason: RejectReason, *, rejected_at: datetime
 ) -> None:
     """Raises PortUnavailable where the broker does not take it: it is full, missing or away."""
     message = dead_letter(
@@ -26,6 +27,7 @@ async def publish_dead_letter(
         exchange=delivery.exchange,
         routing_key=delivery.routing_key,
         reason=reason,
+        rejected_at=rejected_at,
     )
     try:
         await publisher.publish(message)

@@ -19,18 +19,25 @@ from aiormq.exceptions import (
 )
 
 from fetcher.bridge import CancelledInside, run_asyncio
-from fetcher.domain.errors import PortError, PortUnavailable, Unroutable
+from fetcher.domain.errors import (
+    OperationRefused,
+    PortError,
+    PortUnavailable,
+    QueueMissing,
+    Unroutable,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# UnicodeError: a host name that no resolver can encode.
+# ValueError: a name or value that the client library does not send. UnicodeError, one of them: a
+# host name that no resolver can encode.
 TRANSPORT_FAILURES: Final = (
     AMQPError,
     ChannelInvalidStateError,
     CancelledInside,
     OSError,
-    UnicodeError,
+    ValueError,
     trio.TooSlowError,
 )
 
@@ -81,10 +88,18 @@ def translate(error: BaseException) -> PortError:
         case DeliveryError():
             return PortUnavailable("the broker refused the message")
         case ChannelNotFoundEntity():
-            return PortUnavailable("the broker has no such queue or exchange")
+            return QueueMissing("the broker has no such queue or exchange")
         case AuthenticationError() | ProbableAuthenticationError():
             return PortUnavailable("the broker refused the credentials")
+        case _:
+            return _unanswered(error)
+
+
+def _unanswered(error: BaseException) -> PortError:
+    match error:
         case trio.TooSlowError() | TimeoutError():
             return PortUnavailable("the broker did not answer in time: timeout")
+        case ValueError() if not isinstance(error, UnicodeError):
+            return OperationRefused("the broker's client refused a name or value")
         case _:
             return PortUnavailable("the connection to the broker failed")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+import structlog
 import trio
 from aiormq import Channel
 
@@ -12,7 +13,12 @@ from fetcher.adapters.breaker import BreakerState, CircuitBreaker
 from fetcher.domain.errors import PortUnavailable
 from fetcher.ports import Probe, ProbeResult, ProbeStatus
 
+log = structlog.get_logger(__name__)
+
 TIMEOUT_SECONDS: Final = 2.0
+TRY_SECONDS: Final = 1.9
+"""Less than the probe's whole time, so that it is the probe that words its end."""
+BLOCKED: Final = "the broker is short of memory or disk and takes no messages"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +42,7 @@ def rabbitmq_probe(
     worker goes on until it has something to reject: that is told and does not decide.
     """
 
+    unhealthy = _Unhealthy()
     seen: list[_Missing] = []
     """What the last look missed: it says why the breaker is not closed."""
 
@@ -47,11 +54,15 @@ def rabbitmq_probe(
         if state is BreakerState.HALF_OPEN:
             half_open = "circuit breaker half-open"
             return entry(ProbeStatus.DEGRADED, state, error=half_open, reason=known)
+        if connection.is_blocked:
+            return entry(ProbeStatus.DEGRADED, state, error="connection blocked", reason=BLOCKED)
         started_at = trio.current_time()
         error: str | None = "timeout"
         reason: str | None = None
-        with trio.move_on_after(TIMEOUT_SECONDS):
+        with trio.move_on_after(TRY_SECONDS) as scope:
             error, reason = await try_channel()
+        if scope.cancelled_caught:
+            unhealthy.tell(str(connection.silence()))
         latency_ms = int((trio.current_time() - started_at) * 1000)
         status = ProbeStatus.UP if error is None else ProbeStatus.DOWN
         return entry(status, state, error=error, reason=reason, latency_ms=latency_ms)
@@ -62,8 +73,10 @@ def rabbitmq_probe(
 
         try:
             await connection.check(look)
-        except PortUnavailable:
+        except PortUnavailable as failure:
+            unhealthy.tell(str(failure))
             return "rabbitmq connection not healthy", None
+        unhealthy.forget()
         if not seen:
             return None, None
         return (seen[0].text, None) if seen[0].decides else (None, seen[0].text)
@@ -86,6 +99,21 @@ def rabbitmq_probe(
         )
 
     return Probe(name="rabbitmq", timeout_seconds=TIMEOUT_SECONDS, check=check)
+
+
+class _Unhealthy:
+    """The log says where and why, once for each reason in a row: readiness has fixed texts."""
+
+    def __init__(self) -> None:
+        self._told: str | None = None
+
+    def tell(self, why: str) -> None:
+        if why != self._told:
+            log.warning("rabbitmq_not_healthy", why=why)
+        self._told = why
+
+    def forget(self) -> None:
+        self._told = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,9 +40,12 @@ class AmqpPublisher:
         self._idle: list[_ConfirmedChannel] = []
 
     async def publish(self, message: OutgoingMessage) -> None:
-        """As the port says; while the breaker is open PortUnavailable comes without I/O."""
+        """As the port says; PortUnavailable comes without I/O while the breaker is open, and while
+        the broker blocks the connection, which says nothing of its being down."""
         await self._take_place()
         try:
+            if self._connection.is_blocked:
+                raise PortUnavailable("the broker takes no messages for now: blocked")
             with self._breaker.attempt():
                 await self._publish(message)
         finally:
@@ -76,6 +79,7 @@ class AmqpPublisher:
             raise
         finally:
             if is_sound:
+                self._connection.rest(channel.channel)
                 self._idle.append(channel)
             else:
                 await self._connection.close_channel(channel.channel)
@@ -83,7 +87,7 @@ class AmqpPublisher:
     async def _idle_channel(self) -> "_ConfirmedChannel":
         while self._idle:
             channel = self._idle.pop()
-            if not channel.channel.is_closed:
+            if not channel.channel.is_closed and self._connection.resume(channel.channel):
                 return channel
         return _ConfirmedChannel(await self._connection.open_channel(confirms=True))
 

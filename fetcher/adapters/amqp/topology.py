@@ -40,6 +40,15 @@ CONSUMER_TIMEOUT_SINCE: Final = (3, 12)
 """The first RabbitMQ that knows ``x-consumer-timeout``."""
 
 
+UNUSED: Final = "without it: nothing, since Fetcher publishes jobs to the queue itself"
+HELD_BY_WORKERS: Final = (
+    "without it: what is rejected stays with its worker (fetcher_deliveries_rejected_waiting)"
+)
+EVENTS_WAIT: Final = (
+    "an example of a subscriber; without any, events wait in their records (fetcher_outbox_pending)"
+)
+
+
 class QueueType(StrEnum):
     QUORUM = "quorum"
     CLASSIC = "classic"
@@ -54,11 +63,13 @@ class Exchange:
 @dataclass(frozen=True, slots=True)
 class Queue:
     """Durable, neither exclusive nor deleted by itself. ``classic``: what a classic queue of that
-    name, which an operator declared, must have."""
+    name, which an operator declared, must have. ``of_any_type``: a stream serves too, since
+    nothing of ours takes messages off it."""
 
     name: str
     arguments: Arguments = field(default_factory=dict)
     classic: Arguments = field(default_factory=dict)
+    of_any_type: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +77,8 @@ class Binding:
     exchange: str
     queue: str
     key: str
+    unbound: str
+    """What shows where it is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,17 +117,22 @@ def topology(
         queues=(
             _queue(names.work_queue, queue_type, *_work_arguments(dead, consumer_timeout_ms)),
             _queue(dead_queue, queue_type, *_dead_letter_arguments()),
-            *(Queue(name) for name in names.event_queues),
+            *(Queue(name, of_any_type=True) for name in names.event_queues),
         ),
         bindings=(
-            Binding(names.work_exchange, names.work_queue, WORK_KEY),
-            Binding(dead, dead_queue, DEAD_LETTER_KEY),
+            Binding(names.work_exchange, names.work_queue, WORK_KEY, UNUSED),
+            Binding(dead, dead_queue, DEAD_LETTER_KEY, HELD_BY_WORKERS),
             *(
-                Binding(names.events_exchange, name, key)
+                Binding(names.events_exchange, name, key, EVENTS_WAIT)
                 for name, key in names.event_queues.items()
             ),
         ),
     )
+
+
+def dead_letters(name: str = DEAD_LETTER_QUEUE) -> Queue:
+    """The queue of dead letters alone, as the table has it."""
+    return _queue(name, QueueType.QUORUM, *_dead_letter_arguments())
 
 
 def _queue(name: str, queue_type: QueueType, quorum: Arguments, classic: Arguments) -> Queue:

@@ -7,7 +7,7 @@ with the value that was told. Nothing that exists is ever changed.
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 from aiormq import Channel
 from pamqp.common import FieldValue
@@ -29,11 +29,14 @@ from fetcher.adapters.amqp.topology import (
     TopologyNames,
     topology,
 )
+from fetcher.domain.errors import PortUnavailable
 from fetcher.domain.probe_text import safe_error_text
 from fetcher.domain.topology import Finding, FindingStatus
 
 DECLARE_SECONDS: Final = 10.0
 MAX_DIFFERENCES: Final = 20
+
+Arguments: TypeAlias = Mapping[str, FieldValue]
 
 _DIFFERENCE = re.compile(
     r"inequivalent arg '(?P<name>[^']{1,100})' for .{1,600}: received .{1,600} but current is "
@@ -43,7 +46,7 @@ _DIFFERENCE = re.compile(
 )
 _TEXT_TYPES = frozenset({"longstr", "shortstr"})
 _TUNABLE = {
-    "x-delivery-limit": "a message may be delivered without limit",
+    "x-delivery-limit": "a message may be delivered without limit, and with RabbitMQ 4 20 times",
     "x-consumer-timeout": "the broker's own timeout holds: RABBITMQ_CONSUMER_TIMEOUT_SEC must not"
     " be more than that",
     "x-overflow": "the oldest dead letters are dropped when it is full",
@@ -76,6 +79,16 @@ class TopologyCheck:
         findings += [await self._binding(binding, create) for binding in wanted.bindings]
         return findings
 
+    async def arguments_of(self, queue: Queue) -> Arguments | None:
+        """What a queue that is there has; None where our user may not compare, or nothing tells.
+
+        Raises PortUnavailable, also where the queue is missing."""
+        there = await self._try(lambda c: c.queue_declare(queue.name, passive=True))
+        if there is not None:
+            raise PortUnavailable("the broker has no such queue or exchange")
+        actual = await self._compared(queue)
+        return None if isinstance(actual, Refusal) else actual
+
     async def _exchange(self, exchange: Exchange, create: bool) -> Finding:
         def found(status: FindingStatus, *details: str) -> Finding:
             return Finding(kind="exchange", name=exchange.name, status=status, details=details)
@@ -99,6 +112,17 @@ class TopologyCheck:
         there = await self._try(lambda c: c.queue_declare(queue.name, passive=True))
         if there is not None and (there.code != NOT_FOUND or not create):
             return found(_status(there), *_no_right(there))
+        actual = await self._compared(queue)
+        if isinstance(actual, Refusal):
+            if actual.code != PRECONDITION_FAILED:
+                return found(*_comparing_failed(there is None, actual))
+            return found(FindingStatus.DIFFERS, _told_difference(actual.text, "durable"))
+        if there is not None:
+            return found(FindingStatus.CREATED)
+        return found(*judge(queue, actual))
+
+    async def _compared(self, queue: Queue) -> Arguments | Refusal:
+        """Declare it until the broker agrees: the arguments that it has, or why not."""
         actual: dict[str, FieldValue] = {**queue.arguments}
         for _ in range(MAX_DIFFERENCES):
             asked = dict(actual)
@@ -107,16 +131,12 @@ class TopologyCheck:
             )
             if refusal is None:
                 break
-            if refusal.code != PRECONDITION_FAILED:
-                return found(*_comparing_failed(there is None, refusal))
-            if not _learn(actual, refusal.text):
-                return found(FindingStatus.DIFFERS, _told_difference(refusal.text, "durable"))
-            if _is_classic(actual) and not _is_classic(asked):
+            if refusal.code != PRECONDITION_FAILED or not _learn(actual, refusal.text):
+                return refusal
+            if is_classic(actual) and not is_classic(asked):
                 # Of a classic queue the broker does not compare what only quorum queues have.
                 actual = {**queue.classic}
-        if there is not None:
-            return found(FindingStatus.CREATED)
-        return found(*judge(queue, actual))
+        return actual
 
     async def _binding(self, binding: Binding, create: bool) -> Finding:
         def found(status: FindingStatus, *details: str) -> Finding:
@@ -126,7 +146,9 @@ class TopologyCheck:
         if not create:
             return found(
                 FindingStatus.UNCHECKED,
-                "AMQP does not tell bindings: see `rabbitmqctl list_bindings`, or declare",
+                "AMQP tells a binding only to who sends a message through it, and that may reach a"
+                " subscriber: see `rabbitmqctl list_bindings`; `declare` may be repeated safely",
+                binding.unbound,
             )
         refusal = await self._try(
             lambda c: c.queue_bind(binding.queue, binding.exchange, binding.key)
@@ -148,9 +170,17 @@ class TopologyCheck:
 
 
 def judge(queue: Queue, actual: Mapping[str, FieldValue]) -> tuple[FindingStatus, *tuple[str, ...]]:
-    """A queue's arguments against the table: a classic one that serves is accepted."""
-    is_classic, wants_classic = _is_classic(actual), _is_classic(queue.arguments)
-    expected = queue.classic if is_classic else queue.arguments
+    """A queue's arguments against the table: a classic one that serves is accepted, no stream."""
+    have_type = actual.get("x-queue-type", "classic")
+    if have_type not in tuple(QueueType) and not queue.of_any_type:
+        wanted = queue.arguments.get("x-queue-type", "classic")
+        return (
+            FindingStatus.DIFFERS,
+            f"x-queue-type is {_shown(have_type)}, should be {wanted}: nothing is ever taken off"
+            " a stream",
+        )
+    have_classic, wants_classic = is_classic(actual), is_classic(queue.arguments)
+    expected = queue.classic if have_classic else queue.arguments
     differences: list[str] = []
     remarks: list[str] = []
     for name in sorted({*expected, *actual} - {"x-queue-type"}):
@@ -159,9 +189,9 @@ def judge(queue: Queue, actual: Mapping[str, FieldValue]) -> tuple[FindingStatus
             remarks.append(f"{name} is not set: {_TUNABLE[name]}")
         elif have != want:
             differences.append(f"{name} is {_shown(have)}, should be {_shown(want)}")
-    if is_classic and not wants_classic:
+    if have_classic and not wants_classic:
         remarks.insert(0, "a classic queue: it is lost with its node")
-    elif wants_classic and not is_classic:
+    elif wants_classic and not have_classic:
         remarks.insert(0, f"its type is {_shown(actual.get('x-queue-type'))}")
     told = [*differences, *remarks]
     if differences:
@@ -169,7 +199,7 @@ def judge(queue: Queue, actual: Mapping[str, FieldValue]) -> tuple[FindingStatus
     return (FindingStatus.ACCEPTED if remarks else FindingStatus.OK), *told
 
 
-def _is_classic(arguments: Mapping[str, FieldValue]) -> bool:
+def is_classic(arguments: Mapping[str, FieldValue]) -> bool:
     return arguments.get("x-queue-type", "classic") == "classic"
 
 

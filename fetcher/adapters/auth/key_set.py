@@ -8,8 +8,8 @@ from typing import Final
 import structlog
 import trio
 
-from fetcher.adapters.auth.http import HttpClient
 from fetcher.adapters.auth.jwk import KeySetUnreadable, VerifyingKey, read_keys
+from fetcher.adapters.http_client import HttpClient
 from fetcher.domain.access_tokens import AccessToken
 from fetcher.domain.errors import PortUnavailable
 from fetcher.ports import UtcNow

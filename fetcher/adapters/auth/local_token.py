@@ -2,8 +2,12 @@
 
 import hmac
 from collections.abc import Mapping
+from typing import Final
 
 from fetcher.domain.access import Granted, Permission, Refusal, Refused, Verdict
+
+SUBJECT: Final = "access-token"
+"""All who have it are the same to us."""
 
 
 class LocalToken:
@@ -26,4 +30,4 @@ class LocalToken:
             return Refused(Refusal.MISSING_TOKEN)
         if not hmac.compare_digest(token.encode(), self._token):
             return Refused(Refusal.UNAUTHORIZED)
-        return Granted()
+        return Granted(subject=SUBJECT)

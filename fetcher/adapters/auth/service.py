@@ -8,9 +8,9 @@ import structlog
 import trio
 
 from fetcher.adapters.auth.answers import AnswerUnreadable, verdict_of
-from fetcher.adapters.auth.http import HttpClient, open_http
 from fetcher.adapters.auth.key_set import KeySet
-from fetcher.domain.access import Permission, Refusal, Refused, Verdict, subject_of
+from fetcher.adapters.http_client import HttpClient, open_http
+from fetcher.domain.access import Granted, Permission, Refusal, Refused, Verdict, subject_of
 from fetcher.domain.access_tokens import TokenMalformed, read_token
 from fetcher.domain.errors import PortUnavailable
 from fetcher.domain.json_text import dumps
@@ -21,6 +21,7 @@ log = structlog.get_logger(__name__)
 DEADLINE_SECONDS: Final = 30.0
 HEALTH_SECONDS: Final = 3.0
 HEALTHY: Final = b"healthy"
+MAX_ANSWER_BYTES: Final = 64 * 1024
 
 _UNAUTHORIZED: Final = Refused(Refusal.UNAUTHORIZED)
 
@@ -77,7 +78,8 @@ class AuthService:
         if self._keys is not None and not await self._keys.verifies(read):
             return _UNAUTHORIZED
         question = {"sub": subject, "resource": permission.resource, "action": permission.action}
-        return await self._ask(token, dumps(question).encode(), trace)
+        verdict = await self._ask(token, dumps(question).encode(), trace)
+        return Granted(subject=subject) if isinstance(verdict, Granted) else verdict
 
     async def _ask(self, token: str, question: bytes, trace: Mapping[str, str]) -> Verdict:
         answer = await self._http.call(
@@ -105,6 +107,6 @@ async def open_auth_service(
     deadline_seconds: float = DEADLINE_SECONDS,
 ) -> AsyncGenerator[AuthService, None]:
     """``address`` is the base of its paths; with ``jwks_url`` signatures are verified here too."""
-    async with open_http() as http:
+    async with open_http(max_answer_bytes=MAX_ANSWER_BYTES) as http:
         keys = KeySet(http, jwks_url, now=now) if jwks_url else None
         yield AuthService(http, address.rstrip("/"), keys=keys, deadline_seconds=deadline_seconds)

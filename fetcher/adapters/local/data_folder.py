@@ -24,23 +24,28 @@ class DataFolder:
     """What lies where. Made by :func:`own_data_folder`; short, blocking file work at start."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
 
     @property
     def database(self) -> Path:
-        return self._path / "fetcher.db"
+        return self.path / "fetcher.db"
 
     @property
     def objects(self) -> Path:
-        return self._path / "objects"
+        return self.path / "objects"
 
     @property
     def events(self) -> Path:
-        return self._path / "events.jsonl"
+        return self.path / "events.jsonl"
 
     @property
     def dead_letters(self) -> Path:
-        return self._path / "dead-letters.jsonl"
+        return self.path / "dead-letters.jsonl"
+
+    @property
+    def restore_mark(self) -> Path:
+        """Lies there while a backup is being restored: nothing else may use the folder then."""
+        return self.path / "restore.unfinished"
 
     def make_sources(self) -> Path:
         """Where SQLite sources lie unless ``DATASOURCE_SQLITE_DIR`` says otherwise.
@@ -57,7 +62,7 @@ class DataFolder:
         return self._made(SPOOL_FOLDER)
 
     def holds_master_key(self) -> bool:
-        return (self._path / MASTER_KEY_FILE).exists()
+        return (self.path / MASTER_KEY_FILE).exists()
 
     def master_key(self) -> tuple[str, bool]:
         """The text of ``master.key`` and whether it was created just now (mode 0600, durably).
@@ -65,7 +70,7 @@ class DataFolder:
         Whether it is a usable key is judged where every master key is. Raises StartRefused when it
         can neither be read nor created.
         """
-        path = self._path / MASTER_KEY_FILE
+        path = self.path / MASTER_KEY_FILE
         with suppress(FileNotFoundError):
             return _read_text(path), False
         key = generate_master_key()
@@ -73,7 +78,7 @@ class DataFolder:
         return key, True
 
     def _made(self, name: str) -> Path:
-        folder = self._path / name
+        folder = self.path / name
         try:
             folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
         except OSError as error:
@@ -87,8 +92,8 @@ class DataFolder:
 def own_data_folder(path: Path) -> Iterator[DataFolder]:
     """Create the folder (mode 0700) and hold its lock; the kernel frees it with the process.
 
-    Raises StartRefused when another process holds it, naming that process, or when the folder
-    cannot be used.
+    Raises StartRefused when another process holds it, naming that process, when a restore has
+    ended halfway, or when the folder cannot be used.
     """
     try:
         path.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
@@ -100,9 +105,13 @@ def own_data_folder(path: Path) -> Iterator[DataFolder]:
     try:
         if not _lock(descriptor):
             raise StartRefused([f"FETCHER_DATA_DIR: {path} is in use by {_holder(descriptor)}"])
+        folder = DataFolder(path)
+        if folder.restore_mark.exists():
+            problem = "a restore did not end: empty the folder and restore again"
+            raise StartRefused([f"FETCHER_DATA_DIR: {path}: {problem}"])
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
-        yield DataFolder(path)
+        yield folder
     finally:
         os.close(descriptor)
 

@@ -3,31 +3,43 @@
 import os
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
 import orjson
+import structlog
 import trio
 
 from fetcher.adapters.dead_letters import read_dead_letter
 from fetcher.adapters.local.durable_files import sync_folder
+from fetcher.adapters.local.event_log import LocalEventLog
 from fetcher.domain.dead_letters import DeadLetter
 from fetcher.domain.errors import PortUnavailable
 
+log = structlog.get_logger(__name__)
+
 PAGE_BYTES: Final = 8 * 1024 * 1024
+WRITE_SECONDS: Final = 10.0
 UNREADABLE: Final = "unreadable_line"
 
 
 class LocalDeadLetterQueue:
-    """DeadLetterQueue over the file. Removing takes the data folder's lock, which the caller holds:
-    a running service appends to the same file."""
+    """DeadLetterQueue over the file. Removing takes the data folder's lock, which the caller holds.
 
-    def __init__(self, path: Path) -> None:
+    ``log`` is what the caller's own service appends to the file; beside another's nothing may be
+    removed.
+    """
+
+    def __init__(self, path: Path, log: LocalEventLog | None = None) -> None:
         self._path = path
+        self._log = log
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator["LocalDeadLetterWindow", None]:
-        """What was removed is gone from the disk after leaving. Raises PortUnavailable."""
+        """What was removed is gone from the disk after leaving, also by an exception or a cancel:
+        then a file that cannot be written is logged, and those letters lie there still. Raises
+        PortUnavailable."""
         try:
             file = await trio.to_thread.run_sync(_open, self._path)
             total = await trio.to_thread.run_sync(_count, file) if file is not None else 0
@@ -35,15 +47,39 @@ class LocalDeadLetterQueue:
             raise PortUnavailable("the dead letters cannot be read") from None
         try:
             window = LocalDeadLetterWindow(file, total)
-            yield window
-            if window.removed and file is not None:
+            try:
+                yield window
+            except BaseException:
                 try:
-                    await trio.to_thread.run_sync(_rewrite, self._path, file, window.removed)
-                except OSError:
-                    raise PortUnavailable("the dead letters cannot be written") from None
+                    await self._write(file, window)
+                except PortUnavailable:
+                    log.warning("removed_dead_letters_kept", count=len(window.removed))
+                raise
+            await self._write(file, window)
         finally:
             if file is not None:
                 file.close()
+
+    async def _write(self, file: BinaryIO | None, window: "LocalDeadLetterWindow") -> None:
+        """Whatever cancels the caller: others were told that these are gone."""
+        if not window.removed or file is None:
+            return
+        rewrite = partial(_rewrite, self._path, file, window.removed)
+        try:
+            # A thread that writes is awaited: the time is for those who write before us.
+            with trio.CancelScope(shield=True), trio.fail_after(WRITE_SECONDS):
+                if self._log is None:
+                    await trio.to_thread.run_sync(rewrite)
+                else:
+                    await self._log.replace(rewrite)
+        except (OSError, trio.TooSlowError):
+            raise PortUnavailable("the dead letters cannot be written") from None
+        window.gone = len(window.removed)
+
+    async def survives_looks(self) -> bool:
+        """Lines of a file are only read."""
+        await trio.lowlevel.checkpoint()
+        return True
 
 
 class LocalDeadLetterWindow:
@@ -54,6 +90,7 @@ class LocalDeadLetterWindow:
         self._left = total
         self.total = total
         self.removed: set[int] = set()
+        self.gone = 0
 
     async def next_page(self, *, limit: int) -> list[DeadLetter]:
         file = self._file

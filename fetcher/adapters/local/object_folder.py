@@ -12,7 +12,7 @@ from typing import Final, Protocol, Self, TypeVar
 import trio
 
 from fetcher.adapters.local.durable_files import make_folders, sync_folder
-from fetcher.domain.errors import ObjectNotFound, PortUnavailable, StartRefused
+from fetcher.domain.errors import ObjectNotFound, OperationRefused, PortUnavailable, StartRefused
 from fetcher.ports import Probe, ProbeResult, ProbeStatus, Upload
 
 T = TypeVar("T")
@@ -74,7 +74,8 @@ class FolderObjectStore:
 
     async def delete(self, key: str) -> None:
         path = self._path(key)
-        await self._run(lambda: self._delete(path, prefix=f"{_digest(key)}."))
+        if not await self._run(lambda: self._delete(path, prefix=f"{_digest(key)}.")):
+            raise OperationRefused("the object folder refused the deletion")
 
     async def temporary_address(self, key: str, *, seconds: int) -> str | None:  # noqa: ARG002 - the port's
         """None: nobody but this process serves the folder."""
@@ -114,12 +115,18 @@ class FolderObjectStore:
         temporary.rename(target)
         sync_folder(target.parent)
 
-    def _delete(self, path: Path, *, prefix: str) -> None:
+    def _delete(self, path: Path, *, prefix: str) -> bool:
+        """False where this one must stay, which tells nothing of the others."""
         for unfinished in (self._root / UPLOADS_FOLDER).glob(f"{prefix}*"):
             unfinished.unlink(missing_ok=True)
-        with suppress(FileNotFoundError, NotADirectoryError):
+        try:
             path.unlink()
-            sync_folder(path.parent)
+        except (FileNotFoundError, NotADirectoryError):
+            return True
+        except (PermissionError, IsADirectoryError):
+            return False
+        sync_folder(path.parent)
+        return True
 
 
 @asynccontextmanager
@@ -157,6 +164,11 @@ class _FileUpload:
                 self._buffer += view[start : start + BUFFER_BYTES]
                 if len(self._buffer) >= BUFFER_BYTES:
                     await self._flush()
+
+    @property
+    def may_appear_late(self) -> bool:
+        """A step that has begun is waited for, and a process's end ends it."""
+        return False
 
     async def complete(self) -> int:
         self._check_open()

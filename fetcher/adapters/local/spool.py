@@ -39,6 +39,14 @@ CLOSE_SECONDS: Final = 4.0
 """Below the 5 s that the Engine leaves for it."""
 
 
+class SpoolUse:
+    """What the files of one spool hold now, and how often the disk failed them."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.failures = 0
+
+
 class FolderSpool:
     """Implements :class:`fetcher_engine.Spool` by unlinked files in one folder, mode 0600.
 
@@ -49,7 +57,8 @@ class FolderSpool:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
+        self.use = SpoolUse()
         self._threads = trio.CapacityLimiter(THREADS)
 
     async def open(
@@ -60,11 +69,11 @@ class FolderSpool:
         """Raise PortUnavailable."""
         file = _UnlinkedFile()
         try:
-            await _in_thread(partial(file.create, self._folder), self._threads)
+            await _in_thread(partial(file.create, self.folder), self._threads, self.use)
         except BaseException:
             file.close()
             raise
-        return SealedQueue(file, threads=self._threads, max_bytes=max_bytes)
+        return SealedQueue(file, threads=self._threads, max_bytes=max_bytes, use=self.use)
 
     async def check(self) -> None:
         """Raise PortUnavailable where no file can be made.
@@ -73,7 +82,7 @@ class FolderSpool:
         """
         file = _UnlinkedFile()
         try:
-            await _in_thread(partial(file.create, self._folder), self._threads)
+            await _in_thread(partial(file.create, self.folder), self._threads, self.use)
         finally:
             file.close()
 
@@ -86,8 +95,15 @@ class SealedQueue:
     """
 
     def __init__(
-        self, file: "_UnlinkedFile", *, threads: trio.CapacityLimiter, max_bytes: int
+        self,
+        file: "_UnlinkedFile",
+        *,
+        threads: trio.CapacityLimiter,
+        max_bytes: int,
+        use: SpoolUse,
     ) -> None:
+        self._use = use
+        self._on_disk = 0
         self._file = file
         self._threads = threads
         self._max_bytes = max_bytes
@@ -110,11 +126,14 @@ class SealedQueue:
             raise PortUnavailable("the spool has taken all that it may")
         chunks = self._chunks_of(len(data))
         self._takes_more = False
-        await _in_thread(partial(self._seal, data, chunks), self._threads)
+        await _in_thread(partial(self._seal, data, chunks), self._threads, self._use)
         self._takes_more = True
         self._appended_bytes += len(data)
         self._appended_chunks += len(chunks)
         self._unread += chunks
+        size = len(data) + len(chunks) * TAG_BYTES
+        self._on_disk += size
+        self._use.bytes += size
 
     async def read(self, max_bytes: int) -> bytes:
         """Raise PortError for bytes that are not what was written, PortUnavailable for the disk.
@@ -124,7 +143,9 @@ class SealedQueue:
         if not self._rest:
             if not self._unread:
                 raise RuntimeError("nothing is left to read")
-            self._rest = await _in_thread(partial(self._unseal, self._unread[0]), self._threads)
+            self._rest = await _in_thread(
+                partial(self._unseal, self._unread[0]), self._threads, self._use
+            )
             self._unread.popleft()
         data, self._rest = self._rest[:max_bytes], self._rest[max_bytes:]
         return data
@@ -132,6 +153,8 @@ class SealedQueue:
     async def aclose(self) -> None:
         """Close the file, or leave that to the abandoned thread that still uses it."""
         self._takes_more = False
+        self._use.bytes -= self._on_disk
+        self._on_disk = 0
         self._unread.clear()
         self._rest = b""
         # In a thread, since freeing 256 MiB keeps a disk busy; with a place that is always free,
@@ -240,7 +263,7 @@ class _UnlinkedFile:
                 file.close()
 
 
-async def _in_thread(work: Callable[[], T], threads: trio.CapacityLimiter) -> T:
+async def _in_thread(work: Callable[[], T], threads: trio.CapacityLimiter, use: SpoolUse) -> T:
     """An OSError becomes PortUnavailable by its number: its own text may hold a path."""
     code, problem = "timed_out", "timed out"
     try:
@@ -249,6 +272,7 @@ async def _in_thread(work: Callable[[], T], threads: trio.CapacityLimiter) -> T:
     except OSError as failure:
         number = failure.errno or 0
         code, problem = errno.errorcode.get(number, "unknown"), os.strerror(number)
+    use.failures += 1
     log.warning("spool_failed", code=code)
     raise PortUnavailable(f"the spool failed: {problem}")
 

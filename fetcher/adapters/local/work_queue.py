@@ -1,9 +1,9 @@
 """The work queue inside one process (design section 8)."""
 
 from collections import deque
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 import trio
 
@@ -19,9 +19,12 @@ from fetcher.ports import (
     ProbeResult,
     ProbeStatus,
     RejectReason,
+    UtcNow,
 )
 
 CAPACITY: Final = 1000
+
+Reject: TypeAlias = Callable[[OutgoingMessage, RejectReason], Awaitable[None]]
 
 
 class LocalWorkQueue:
@@ -33,16 +36,22 @@ class LocalWorkQueue:
     """
 
     def __init__(
-        self, name: str, *, dead_letters: MessagePublisher, capacity: int = CAPACITY
+        self,
+        name: str,
+        *,
+        dead_letters: MessagePublisher,
+        now: UtcNow,
+        capacity: int = CAPACITY,
     ) -> None:
-        self._name = name
+        self.name = name
         self._capacity = capacity
         self._dead_letters = dead_letters
+        self._now = now
         self._ready: deque[OutgoingMessage] = deque()
         self._changed = trio.Condition()
 
     async def publish(self, message: OutgoingMessage) -> None:
-        if (message.exchange, message.routing_key) != ("", self._name):
+        if (message.exchange, message.routing_key) != ("", self.name):
             raise Unroutable("the local queue takes work messages only")
         async with self._changed:
             if len(self._ready) >= self._capacity:
@@ -57,12 +66,24 @@ class LocalWorkQueue:
     async def consume(self, *, prefetch: int) -> AsyncGenerator[Deliveries, None]:
         if prefetch < 1:
             raise ValueError("prefetch must be at least 1")
-        deliveries = LocalDeliveries(self._ready, self._changed, self._dead_letters, prefetch)
+        deliveries = LocalDeliveries(self._ready, self._changed, self._reject, prefetch)
         try:
             yield deliveries
         finally:
             with trio.CancelScope(shield=True):  # waits for the queue's own lock only
                 await deliveries.put_back_all()
+
+    async def _reject(self, message: OutgoingMessage, reason: RejectReason) -> None:
+        await self._dead_letters.publish(
+            dead_letter(
+                body=message.body,
+                headers=message.headers,
+                exchange=message.exchange,
+                routing_key=message.routing_key,
+                reason=reason,
+                rejected_at=self._now(),
+            )
+        )
 
     def probe(self) -> Probe:
         """The ``queue`` entry of readiness: it is up for as long as the process is."""
@@ -80,12 +101,12 @@ class LocalDeliveries:
         self,
         ready: deque[OutgoingMessage],
         changed: trio.Condition,
-        dead_letters: MessagePublisher,
+        reject: Reject,
         prefetch: int,
     ) -> None:
         self._ready = ready
         self._changed = changed
-        self._dead_letters = dead_letters
+        self._reject = reject
         self._prefetch = prefetch
         self._in_hand: dict[LocalDelivery, OutgoingMessage] = {}
         self._is_stopped = False
@@ -129,15 +150,7 @@ class LocalDeliveries:
     async def reject(self, delivery: "LocalDelivery", reason: RejectReason) -> None:
         message = self._in_hand.get(delivery)
         if message is not None:
-            await self._dead_letters.publish(
-                dead_letter(
-                    body=message.body,
-                    headers=message.headers,
-                    exchange=message.exchange,
-                    routing_key=message.routing_key,
-                    reason=reason,
-                )
-            )
+            await self._reject(message, reason)
         await self.settle(delivery, requeue=False)
 
 

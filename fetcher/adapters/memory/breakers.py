@@ -36,6 +36,13 @@ class MemoryBreakers:
         self._drop_forgotten()
         return sum(breaker.is_open for breaker in self._state.breakers.values())
 
+    async def list_open(self, *, limit: int) -> Sequence[Breaker]:
+        await trio.lowlevel.checkpoint()
+        self._drop_forgotten()
+        found = [breaker for breaker in self._state.breakers.values() if breaker.is_open]
+        found.sort(key=lambda each: (each.changed_at, each.connection_id), reverse=True)
+        return found[:limit]
+
     def _drop_forgotten(self) -> None:
         now = self._state.now()
         for connection_id, breaker in list(self._state.breakers.items()):

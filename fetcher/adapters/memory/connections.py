@@ -48,12 +48,12 @@ class MemoryConnections:
         items = found[query.skip : query.skip + query.limit]
         return ConnectionPage(items=tuple(deepcopy(items)), total=len(found))
 
-    async def update(self, connection: Connection, *, read_at: datetime) -> UpdateAnswer:
+    async def update(self, connection: Connection, *, before: Connection) -> UpdateAnswer:
         await trio.lowlevel.checkpoint()
         stored = self._find(connection.id)
         if stored is None:
             return UpdateAnswer.GONE
-        if stored.updated_at != read_at:
+        if not stored.is_as_read(before):
             return UpdateAnswer.CHANGED
         self._refuse_taken_name(connection)
         self._state.connections[connection.id] = replace(

@@ -3,7 +3,8 @@
 from datetime import datetime
 
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import Job, JobCursor, JobQuery
+from fetcher.domain.job_store import JobCursor, JobQuery
+from fetcher.domain.jobs import Job
 
 
 def place_of(job: Job) -> tuple[datetime, JobId]:

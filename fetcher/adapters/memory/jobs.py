@@ -8,22 +8,23 @@ from datetime import datetime
 import trio
 
 from fetcher.adapters.memory.job_queries import cursor_of, matches, place_of
-from fetcher.adapters.memory.state import JobEntry, MemoryState, after
+from fetcher.adapters.memory.state import JobEntry, MemoryState
+from fetcher.adapters.memory.state import after as later
 from fetcher.domain import job_transitions
 from fetcher.domain.errors import DuplicateActiveJob, DuplicateIdempotencyKey
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import (
+from fetcher.domain.job_store import (
+    AHEAD_SECONDS,
     MOST_COUNTED,
+    MOST_IDEMPOTENCY_KEYS,
     CancelAnswer,
     EndedCursor,
-    EventMark,
-    Job,
     JobPage,
     JobQuery,
-    JobStatus,
     PendingCounts,
-    TerminalOutcome,
+    place_to_read_from,
 )
+from fetcher.domain.jobs import EventMark, Job, JobStatus, TerminalOutcome
 from fetcher.domain.terminal_event import JOB_CANCELLED
 
 
@@ -31,13 +32,15 @@ class MemoryJobs:
     def __init__(self, state: MemoryState) -> None:
         self._state = state
 
-    async def insert(self, job: Job) -> None:
+    async def insert(self, job: Job, *, dispatch_lease_seconds: float = 0.0) -> None:
         await trio.lowlevel.checkpoint()
         if job.idempotency_key is not None and self._with_key(job.idempotency_key):
             raise DuplicateIdempotencyKey("a job with this idempotency key exists")
         if self._active(job.request_hash):
             raise DuplicateActiveJob("an active job with this request hash exists")
-        self._state.jobs[job.id] = JobEntry(deepcopy(job))
+        entry = self._state.jobs[job.id] = JobEntry(deepcopy(job))
+        if dispatch_lease_seconds:
+            entry.dispatch_lease_until = later(self._state.now(), dispatch_lease_seconds)
 
     async def get(self, job_id: JobId) -> Job | None:
         await trio.lowlevel.checkpoint()
@@ -68,16 +71,26 @@ class MemoryJobs:
         if holder is not None and holder.job.id != job_id:
             raise DuplicateIdempotencyKey("a job with this idempotency key exists")
         entry = self._state.jobs.get(job_id)
-        if entry is None or entry.job.idempotency_key not in (None, key):
+        if entry is None:
             return False
-        entry.job = replace(entry.job, idempotency_key=key)
+        if holder is entry:
+            return True
+        if entry.job.idempotency_key is None:
+            entry.job = replace(entry.job, idempotency_key=key)
+            return True
+        if len(entry.more_idempotency_keys) + 1 >= MOST_IDEMPOTENCY_KEYS:
+            return False
+        entry.more_idempotency_keys.add(key)
         return True
 
     async def forget_idempotency_key(self, job_id: JobId, key: str) -> None:
         await trio.lowlevel.checkpoint()
         entry = self._with_key(key)
-        if entry is not None and entry.job.id == job_id:
+        if entry is None or entry.job.id != job_id:
+            return
+        if entry.job.idempotency_key == key:
             entry.job = replace(entry.job, idempotency_key=None)
+        entry.more_idempotency_keys.discard(key)
 
     async def is_in_use(self, config_name: str) -> bool:
         await trio.lowlevel.checkpoint()
@@ -110,7 +123,7 @@ class MemoryJobs:
 
     async def find_latest_by_hash(self, request_hash: str, *, within_seconds: float) -> Job | None:
         await trio.lowlevel.checkpoint()
-        since = after(self._state.now(), -within_seconds)
+        since = later(self._state.now(), -within_seconds)
         return _newest(
             entry.job
             for entry in self._state.jobs.values()
@@ -125,12 +138,16 @@ class MemoryJobs:
         self, *, after: EndedCursor | None, limit: int, product_name: str | None = None
     ) -> list[Job]:
         await trio.lowlevel.checkpoint()
-        place = (after.completed_at, after.job_id) if after is not None else None
+        now = self._state.now()
+        start = place_to_read_from(after, now)
+        place = (start.completed_at, start.job_id) if start is not None else None
+        latest = later(now, AHEAD_SECONDS)
         product = product_name.strip().lower() if product_name is not None else None
         found = [
             (cursor, entry.job)
             for entry in self._state.jobs.values()
             if (cursor := _place(entry.job)) is not None
+            and cursor[0] <= latest
             and (place is None or cursor > place)
             and (product is None or entry.job.product_name == product)
         ]
@@ -139,8 +156,20 @@ class MemoryJobs:
     async def latest_ended(self) -> EndedCursor | None:
         await trio.lowlevel.checkpoint()
         places = (_place(entry.job) for entry in self._state.jobs.values())
-        latest = max((place for place in places if place is not None), default=None)
+        most = later(self._state.now(), AHEAD_SECONDS)
+        told = (place for place in places if place is not None and place[0] <= most)
+        latest = max(told, default=None)
         return EndedCursor(completed_at=latest[0], job_id=latest[1]) if latest else None
+
+    async def latest_failed(self, *, limit: int) -> list[Job]:
+        await trio.lowlevel.checkpoint()
+        found = (
+            (place, entry.job)
+            for entry in self._state.with_status(JobStatus.FAILED)
+            if (place := _place(entry.job)) is not None
+        )
+        latest = sorted(found, key=lambda pair: pair[0], reverse=True)[:limit]
+        return [deepcopy(job) for _, job in latest]
 
     async def request_cancel(self, job_id: JobId, mark: EventMark) -> CancelAnswer:
         await trio.lowlevel.checkpoint()
@@ -161,7 +190,11 @@ class MemoryJobs:
         return CancelAnswer.CANCELLED if job.status is JobStatus.CANCELLED else CancelAnswer.ENDED
 
     def _with_key(self, key: str) -> JobEntry | None:
-        found = (e for e in self._state.jobs.values() if e.job.idempotency_key == key)
+        found = (
+            entry
+            for entry in self._state.jobs.values()
+            if entry.job.idempotency_key == key or key in entry.more_idempotency_keys
+        )
         return next(found, None)
 
     def _active(self, request_hash: str) -> list[Job]:

@@ -11,18 +11,9 @@ import trio
 from fetcher.adapters.memory.state import JobEntry, MemoryState, after
 from fetcher.domain import job_transitions as transitions
 from fetcher.domain.ids import JobId
+from fetcher.domain.job_store import Claimed, ClaimRefusal, FinishAnswer, Lease, LeaseState
 from fetcher.domain.job_transitions import FIRST_SIGHT_SECONDS
-from fetcher.domain.jobs import (
-    Claimed,
-    ClaimRefusal,
-    FinishAnswer,
-    Job,
-    JobStatus,
-    Lease,
-    LeaseState,
-    Progress,
-    TerminalOutcome,
-)
+from fetcher.domain.jobs import Job, JobStatus, Progress, TerminalOutcome
 
 
 class MemoryLeases:

@@ -9,15 +9,18 @@ import trio
 
 from fetcher.adapters.memory.state import JobEntry, MemoryState, PendingEvent, after, is_due
 from fetcher.domain import job_transitions as transitions
+from fetcher.domain.errors import Unroutable
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import (
+from fetcher.domain.job_store import (
+    ActiveJobs,
     DispatchBacklog,
     DispatchClaim,
     EventBacklog,
     EventClaim,
-    JobStatus,
     RedriveAnswer,
 )
+from fetcher.domain.jobs import JobStatus
+from fetcher.domain.result_keys import LATE_WRITE_SECONDS
 
 
 class MemoryDispatch:
@@ -47,23 +50,41 @@ class MemoryDispatch:
             for entry in found
         ]
 
-    async def mark_dispatched(self, job_id: JobId, dispatch_seq: int) -> bool:
+    async def mark_dispatched(self, dispatched: Mapping[JobId, int]) -> int:
         await trio.lowlevel.checkpoint()
-        entry = self._state.jobs.get(job_id)
-        if (
-            entry is None
-            or entry.job.status is not JobStatus.PENDING
-            or entry.job.dispatch_seq != dispatch_seq
-        ):
-            return False
-        entry.job = replace(entry.job, dispatched_at=self._state.now())
-        entry.dispatch_lease_until = None
-        return True
+        now = self._state.now()
+        marked = [
+            entry
+            for job_id, dispatch_seq in dispatched.items()
+            if (entry := self._state.jobs.get(job_id)) is not None
+            and entry.job.status is JobStatus.PENDING
+            and entry.job.dispatch_seq == dispatch_seq
+        ]
+        for entry in marked:
+            entry.job = replace(entry.job, dispatched_at=now)
+            entry.dispatch_lease_until = None
+        return len(marked)
 
     async def backlog(self, *, older_than_seconds: float) -> DispatchBacklog:
         await trio.lowlevel.checkpoint()
         return DispatchBacklog(
             dispatched=len(self._dispatched()), stale=len(self._stale(older_than_seconds))
+        )
+
+    async def active_jobs(self) -> ActiveJobs:
+        await trio.lowlevel.checkpoint()
+        now = self._state.now()
+        pending = [entry.job for entry in self._state.with_status(JobStatus.PENDING)]
+        waiting = [job for job in pending if job.dispatched_at is None]
+        due_since = [job.due_at or job.created_at for job in waiting if is_due(job.due_at, now)]
+        sent_at = [job.dispatched_at for job in pending if job.dispatched_at is not None]
+        return ActiveJobs(
+            undispatched=len(due_since),
+            dispatched=len(sent_at),
+            parked=len(waiting) - len(due_since),
+            processing=sum(1 for _ in self._state.with_status(JobStatus.PROCESSING)),
+            oldest_undispatched_seconds=_age(min(due_since, default=now), now),
+            oldest_dispatched_seconds=_age(min(sent_at, default=now), now),
         )
 
     async def dispatch_again(self, *, older_than_seconds: float, limit: int) -> int:
@@ -129,7 +150,7 @@ class MemoryEvents:
         now = self._state.now()
         found = sorted(
             (
-                (event.due_at, entry.job.id, event)
+                (event.due_at, entry.job.id, event, entry.job.trace)
                 for entry in self._state.chosen(job_ids)
                 if (event := entry.event) is not None
                 and event.due_at <= now
@@ -137,11 +158,11 @@ class MemoryEvents:
             ),
             key=lambda item: item[:2],
         )[:limit]
-        for _, _, event in found:
+        for _, _, event, _ in found:
             event.lease_until = after(now, lease_seconds)
         return [
-            EventClaim(job_id=job_id, mark=event.mark, attempts=event.attempts)
-            for _, job_id, event in found
+            EventClaim(job_id=job_id, mark=event.mark, attempts=event.attempts, trace=trace)
+            for _, job_id, event, trace in found
         ]
 
     async def mark_published(self, job_id: JobId) -> None:
@@ -162,14 +183,17 @@ class MemoryEvents:
 
     async def backlog(self) -> EventBacklog:
         await trio.lowlevel.checkpoint()
-        ends = [
-            entry.job.completed_at
+        waiting = [
+            (entry.job.completed_at, entry.event.last_error)
             for entry in self._state.jobs.values()
             if entry.event is not None and entry.job.completed_at is not None
         ]
         now = self._state.now()
-        oldest_seconds = (now - min(ends, default=now)).total_seconds()
-        return EventBacklog(pending=len(ends), oldest_seconds=max(0.0, oldest_seconds))
+        return EventBacklog(
+            pending=len(waiting),
+            oldest_seconds=_age(min((ended for ended, _ in waiting), default=now), now),
+            unroutable=sum(error == Unroutable.code for _, error in waiting),
+        )
 
     def _pending(self, job_id: JobId) -> PendingEvent | None:
         entry = self._state.jobs.get(job_id)
@@ -180,12 +204,17 @@ class MemoryCleanup:
     def __init__(self, state: MemoryState) -> None:
         self._state = state
 
-    async def note(self, job_id: JobId, keys: Sequence[str]) -> None:
+    async def note(
+        self, job_id: JobId, keys: Sequence[str], *, late_seconds: float = LATE_WRITE_SECONDS
+    ) -> None:
         await trio.lowlevel.checkpoint()
         entry = self._state.jobs.get(job_id)
         if entry is not None and keys:
+            now = self._state.now()
+            until = after(now, late_seconds)
             entry.left_keys = tuple(dict.fromkeys((*entry.left_keys, *keys)))
-            entry.cleanup_due = entry.cleanup_due or self._state.now()
+            entry.cleanup_due = min(entry.cleanup_due or now, now)
+            entry.cleanup_until = max(entry.cleanup_until or until, until)
 
     async def find_due(self, *, limit: int) -> list[tuple[JobId, tuple[str, ...]]]:
         await trio.lowlevel.checkpoint()
@@ -206,6 +235,16 @@ class MemoryCleanup:
     async def clear(self, job_id: JobId, keys: Sequence[str]) -> None:
         await trio.lowlevel.checkpoint()
         entry = self._state.jobs.get(job_id)
-        if entry is not None:
-            entry.left_keys = tuple(key for key in entry.left_keys if key not in keys)
-            entry.cleanup_due = entry.cleanup_due if entry.left_keys else None
+        if entry is None:
+            return
+        left = tuple(key for key in entry.left_keys if key not in keys)
+        if entry.cleanup_until is None or is_due(entry.cleanup_until, self._state.now()):
+            entry.left_keys = left
+            if not left:
+                entry.cleanup_due = entry.cleanup_until = None
+        elif not left:
+            entry.cleanup_due = entry.cleanup_until
+
+
+def _age(since: datetime, now: datetime) -> float:
+    return max(0.0, (now - since).total_seconds())

@@ -22,17 +22,26 @@ class _Entry:
     expires_at: float
 
 
+@dataclass(slots=True)
+class _Use:
+    """What one tenant has in the cache."""
+
+    entries: int = 0
+    names: int = 0
+
+
 class MemorySchemaCache:
     """The Engine's ``SchemaCache``: entries end after their time to live, by trio's clock.
 
-    What was used least recently goes first when a bound is reached; a schema that is larger than
-    the whole bound is not kept.
+    When a bound is reached, the tenant that has the most of it loses what it used least recently;
+    a schema that is larger than the whole bound is not kept.
     """
 
     def __init__(self, *, ttl_seconds: float = 300.0) -> None:
         self._ttl_seconds = ttl_seconds
         self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
         self._names = 0
+        self._use: dict[str, _Use] = {}
 
     async def get_schema(
         self, tenant: TenantContext, config_name: str, fingerprint: str
@@ -59,8 +68,11 @@ class MemorySchemaCache:
             return
         self._entries[key] = _Entry(snapshot, names, trio.current_time() + self._ttl_seconds)
         self._names += names
+        use = self._use.setdefault(tenant.tenant_id, _Use())
+        use.entries += 1
+        use.names += names
         while len(self._entries) > MAX_ENTRIES or self._names > MAX_NAMES:
-            self._forget(next(iter(self._entries)))
+            self._forget(self._next_to_go())
 
     async def invalidate_schema(self, tenant: TenantContext, config_name: str) -> None:
         await trio.lowlevel.checkpoint()
@@ -69,5 +81,19 @@ class MemorySchemaCache:
 
     def _forget(self, key: _Key) -> None:
         entry = self._entries.pop(key, None)
-        if entry is not None:
-            self._names -= entry.names
+        if entry is None:
+            return
+        self._names -= entry.names
+        use = self._use[key[0]]
+        use.entries -= 1
+        use.names -= entry.names
+        if not use.entries:
+            del self._use[key[0]]
+
+    def _next_to_go(self) -> _Key:
+        def share(tenant_id: str) -> int:
+            use = self._use[tenant_id]
+            return use.names if self._names > MAX_NAMES else use.entries
+
+        largest = max(self._use, key=share)
+        return next(key for key in self._entries if key[0] == largest)

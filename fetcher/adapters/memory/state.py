@@ -3,10 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from uuid import UUID
 
+from fetcher.domain.audit import AuditEntry
 from fetcher.domain.breakers import Breaker
 from fetcher.domain.connections import Connection
 from fetcher.domain.ids import ConnectionId, JobId
+from fetcher.domain.job_store import AHEAD_SECONDS
 from fetcher.domain.jobs import EventMark, Job, JobStatus, TerminalOutcome
 from fetcher.domain.times import cut_to_milliseconds
 
@@ -32,7 +35,9 @@ class JobEntry:
     dispatch_lease_until: datetime | None = None
     event: PendingEvent | None = None
     left_keys: tuple[str, ...] = ()
+    more_idempotency_keys: set[str] = field(default_factory=set)
     cleanup_due: datetime | None = None
+    cleanup_until: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -43,6 +48,7 @@ class MemoryState:
     connections: dict[ConnectionId, Connection] = field(default_factory=dict)
     breakers: dict[ConnectionId, Breaker] = field(default_factory=dict)
     jobs: dict[JobId, JobEntry] = field(default_factory=dict)
+    audit: dict[UUID, AuditEntry] = field(default_factory=dict)
     _last_end: datetime | None = None
 
     def now(self) -> datetime:
@@ -61,9 +67,10 @@ class MemoryState:
         return (entry for entry in self.jobs.values() if entry.job.status is status)
 
     def next_end(self) -> datetime:
-        """The ``completed_at`` of a terminal write: later than every one before it."""
+        """The ``completed_at`` of a terminal write: later than every one before it, but for those
+        of a clock that was far ahead."""
         now = self.now()
-        if self._last_end is not None:
+        if self._last_end is not None and self._last_end <= after(now, AHEAD_SECONDS):
             now = max(now, self._last_end + MILLISECOND)
         self._last_end = now
         return now

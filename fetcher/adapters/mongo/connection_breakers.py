@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from bson import Binary
+from pymongo import DESCENDING
 from pymongo.errors import DuplicateKeyError
 
 from fetcher.adapters.mongo.document_fields import Document, DocumentFields
@@ -67,10 +68,18 @@ class MongoConnectionBreakers:
 
     async def count_open(self) -> int:
         async def count(turn: Turn) -> int:
-            is_open = {"retry_at": {"$ne": None}, **_remembered(turn.now)}
-            return await turn.breakers.count_documents(is_open)
+            return await turn.breakers.count_documents(_open(turn.now))
 
         return await self._server.run(count)
+
+    async def list_open(self, *, limit: int) -> Sequence[Breaker]:
+        async def find(turn: Turn) -> Sequence[Breaker]:
+            order = [("changed_at", DESCENDING), ("_id", DESCENDING)]
+            found = turn.breakers.find(_open(turn.now)).sort(order).limit(limit)
+            breakers = [readable(document, _read_breaker) async for document in found]
+            return [each for each in breakers if each is not None]
+
+        return await self._server.run(find)
 
 
 async def _write(
@@ -93,6 +102,10 @@ async def _write(
 
 def _id_value(connection_id: ConnectionId) -> Binary:
     return Binary(connection_id.bytes, 0)
+
+
+def _open(now: datetime) -> Document:
+    return {"retry_at": {"$ne": None}, **_remembered(now)}
 
 
 def _remembered(now: datetime) -> Document:

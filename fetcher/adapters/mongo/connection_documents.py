@@ -12,8 +12,11 @@ from fetcher.domain.ids import ConnectionId
 from fetcher.domain.json_values import JsonObject
 
 RECORD: Final = "connection record"
+LIVE: Final[Document] = {"deleted_at": None}
 
 _NEVER_PATCHED: Final = frozenset({"_id", "product_name", "created_at", "deleted_at"})
+_NO_TEXT: Final[Document] = {"$in": [None, ""]}
+"""As the reader takes it: absent, null and empty are the same."""
 _TYPES: Final = {each.value: each for each in SourceType}
 
 
@@ -48,6 +51,21 @@ def changed_fields(connection: Connection) -> Document:
     whole = connection_document(connection)
     unset = {"schema": None, "ssl": None, "metadata": None}
     return {name: value for name, value in (unset | whole).items() if name not in _NEVER_PATCHED}
+
+
+def sealed_fields(connection: Connection) -> Document:
+    """What is sealed, by the paths where it is stored."""
+    return {
+        "password_encrypted": connection.password_encrypted,
+        "encryption_key_version": connection.encryption_key_version,
+        "ssl.key": connection.sealed_tls_key,
+    }
+
+
+def as_read(before: Connection) -> Document:
+    """The condition of :meth:`Connection.is_as_read`."""
+    sealed = {name: text or _NO_TEXT for name, text in sealed_fields(before).items()}
+    return {"updated_at": before.updated_at, **sealed}
 
 
 def read_connection(document: Mapping[str, Any]) -> Connection:

@@ -8,6 +8,8 @@ from pymongo import ASCENDING, DESCENDING, ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from fetcher.adapters.mongo.connection_documents import (
+    LIVE,
+    as_read,
     changed_fields,
     connection_document,
     read_connection,
@@ -25,7 +27,6 @@ from fetcher.domain.connections import (
 from fetcher.domain.errors import DuplicateConfigName
 from fetcher.domain.ids import ConnectionId
 
-_LIVE: Document = {"deleted_at": None}
 _UNASSIGNED: Document = {"product_name": {"$in": ["", None]}}
 _NAME_TAKEN = "a live connection has this config name"
 
@@ -55,14 +56,14 @@ class MongoConnectionRecords:
 
     async def get(self, connection_id: ConnectionId) -> Connection | None:
         async def get(turn: Turn) -> Connection | None:
-            document = await turn.connections.find_one({**id_filter(connection_id), **_LIVE})
+            document = await turn.connections.find_one({**id_filter(connection_id), **LIVE})
             return None if document is None else read_connection(document)
 
         return await self._server.run(get)
 
     async def find_by_config_names(self, names: Sequence[str]) -> list[Connection]:
         async def find(turn: Turn) -> list[Connection]:
-            found = turn.connections.find({"config_name": {"$in": list(names)}, **_LIVE})
+            found = turn.connections.find({"config_name": {"$in": list(names)}, **LIVE})
             return [read_connection(document) async for document in found.sort("config_name")]
 
         return await self._server.run(find)
@@ -81,14 +82,14 @@ class MongoConnectionRecords:
 
         return await self._server.run(read_page)
 
-    async def update(self, connection: Connection, *, read_at: datetime) -> UpdateAnswer:
-        own = {**id_filter(connection.id), **_LIVE}
+    async def update(self, connection: Connection, *, before: Connection) -> UpdateAnswer:
+        own = {**id_filter(connection.id), **LIVE}
         changed = changed_fields(connection)
 
         async def update(turn: Turn) -> UpdateAnswer | None:
             try:
                 written = await turn.connections.update_one(
-                    {**own, "updated_at": read_at}, {"$set": changed}
+                    {**own, **as_read(before)}, {"$set": changed}
                 )
             except DuplicateKeyError:
                 return None
@@ -110,7 +111,7 @@ class MongoConnectionRecords:
     async def assign(
         self, connection_id: ConnectionId, *, product_name: str, at: datetime
     ) -> Connection | None:
-        own = {**id_filter(connection_id), **_LIVE}
+        own = {**id_filter(connection_id), **LIVE}
         assigned = {"product_name": product_name, "updated_at": at}
 
         async def assign(turn: Turn) -> Connection | None:
@@ -132,7 +133,7 @@ class MongoConnectionRecords:
         deleted = {"deleted_at": at, "updated_at": at}
 
         async def delete(turn: Turn) -> bool:
-            written = await turn.connections.update_one({**own, **_LIVE}, {"$set": deleted})
+            written = await turn.connections.update_one({**own, **LIVE}, {"$set": deleted})
             return written.matched_count == 1
 
         async def settle(turn: Turn) -> bool | None:
@@ -142,7 +143,7 @@ class MongoConnectionRecords:
 
 
 def _filter_of(query: ConnectionQuery) -> Document:
-    wanted: Document = {**_LIVE}
+    wanted: Document = {**LIVE}
     exact = {
         "type": query.type,
         "host": query.host,

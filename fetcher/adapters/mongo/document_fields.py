@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from bson import Binary
@@ -16,12 +16,25 @@ UUID_SUBTYPES = (0, 4)
 """Ids are written with subtype 0, as the reference does; both are read (decisions)."""
 
 
+FIRST_TIME: Final = datetime.min.replace(tzinfo=UTC)
+LAST_TIME: Final = datetime(9999, 12, 31, tzinfo=UTC)
+"""BSON holds times beyond these, which no ``datetime`` does: no measure is to come upon one."""
+
+
 def id_filter(record_id: UUID) -> Document:
     return {"_id": {"$in": id_forms([record_id])}}
 
 
 def id_forms(record_ids: Iterable[UUID]) -> list[Binary]:
     return [Binary(each.bytes, subtype) for each in record_ids for subtype in UUID_SUBTYPES]
+
+
+def time_has_come(*names: str, now: datetime) -> Document:
+    """The condition that each of these fields has no time, or one that is not after ``now``.
+
+    Not by ``$or``: beside one, not every server looks a known ``_id`` up by its index.
+    """
+    return {name: {"$not": {"$gt": now}} for name in names}
 
 
 class DocumentFields:

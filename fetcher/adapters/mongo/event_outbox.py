@@ -1,25 +1,27 @@
 """The job record as the outbox of terminal events (design section 4, steps 6 and 7)."""
 
 from collections.abc import Sequence
-from contextlib import aclosing
 from datetime import datetime, timedelta
 from typing import Final
 
 import structlog
 from pymongo import ASCENDING
 
-from fetcher.adapters.mongo.claiming import claim_each
+from fetcher.adapters.mongo.claiming import claim_together
 from fetcher.adapters.mongo.document_fields import (
+    FIRST_TIME,
     Document,
     DocumentFields,
     id_filter,
+    time_has_come,
 )
 from fetcher.adapters.mongo.job_changes import event_cleared
-from fetcher.adapters.mongo.job_documents import RECORD
+from fetcher.adapters.mongo.job_documents import RECORD, trace_of
 from fetcher.adapters.mongo.server import MongoServer, Turn
-from fetcher.domain.errors import RecordCorrupt
+from fetcher.domain.errors import RecordCorrupt, Unroutable
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import EventBacklog, EventClaim, EventMark, JobStatus
+from fetcher.domain.job_store import MOST_COUNTED, EventBacklog, EventClaim
+from fetcher.domain.jobs import EventMark, JobStatus
 
 log = structlog.get_logger(__name__)
 
@@ -35,6 +37,7 @@ _EVENT_STATUS: Final = {
     JobStatus.FAILED.value: "failed",
     JobStatus.CANCELLED.value: "failed",
 }
+_ENDED: Final[Document] = {"status": {"$in": list(_EVENT_STATUS)}}
 
 
 class MongoEventOutbox:
@@ -48,19 +51,21 @@ class MongoEventOutbox:
     ) -> list[EventClaim]:
         async def claim(turn: Turn) -> list[EventClaim]:
             now = turn.now
-            leased = claim_each(
-                turn.jobs,
-                _due(now),
-                {"event_lease_until": now + timedelta(seconds=lease_seconds)},
-                order=[("event_due_at", ASCENDING), ("completed_at", ASCENDING)],
-                job_ids=job_ids,
-            )
             claims: list[EventClaim] = []
-            async with aclosing(leased) as documents:
-                async for document in documents:
-                    claims += await _readable_claim(turn, document)
-                    if len(claims) == limit:
-                        break
+            # What cannot be emitted is put aside and must not take another's place.
+            while len(claims) < limit:
+                leased = await claim_together(
+                    turn.jobs,
+                    _due(now) if job_ids is None else _due_of_ours(now),
+                    {"event_lease_until": now + timedelta(seconds=lease_seconds)},
+                    order=[("event_due_at", ASCENDING), ("completed_at", ASCENDING)],
+                    job_ids=job_ids,
+                    limit=limit - len(claims),
+                )
+                read = [await _readable_claim(turn, document) for document in leased]
+                claims += [each for each in read if each is not None]
+                if None not in read:
+                    break
             return claims
 
         return await self._server.run(claim)
@@ -82,15 +87,22 @@ class MongoEventOutbox:
 
     async def backlog(self) -> EventBacklog:
         async def measure(turn: Turn) -> EventBacklog:
-            pending = await turn.jobs.count_documents(_PENDING)
+            pending = await turn.jobs.count_documents(_PENDING, limit=MOST_COUNTED)
+            if pending == 0:
+                return EventBacklog(pending=0, oldest_seconds=0.0, unroutable=0)
+            unroutable = await turn.jobs.count_documents(
+                {**_PENDING, "event_last_error": Unroutable.code}, limit=MOST_COUNTED
+            )
             oldest = await turn.jobs.find_one(
-                {**_PENDING, "completed_at": {"$ne": None}},
+                {**_PENDING, "completed_at": {"$gte": FIRST_TIME, "$lte": turn.now}},
                 projection=["completed_at"],
                 sort=[("completed_at", ASCENDING)],
             )
             ended_at = DocumentFields(RECORD, oldest or {}).optional_time("completed_at")
             age = (turn.now - (ended_at or turn.now)).total_seconds()
-            return EventBacklog(pending=pending, oldest_seconds=max(0.0, age))
+            return EventBacklog(
+                pending=pending, oldest_seconds=max(0.0, age), unroutable=unroutable
+            )
 
         return await self._server.run(measure)
 
@@ -99,30 +111,36 @@ def _due(now: datetime) -> Document:
     young = now - timedelta(seconds=YOUNG_SECONDS)
     return {
         **_PENDING,
-        "status": {"$in": list(_EVENT_STATUS)},
-        "$and": [
-            {
-                "$or": [
-                    {"event_due_at": {"$lte": now}},
-                    {"event_due_at": None, "completed_at": {"$lte": young}},
-                ]
-            },
-            {"$or": [{"event_lease_until": None}, {"event_lease_until": {"$lte": now}}]},
+        **_ENDED,
+        "$or": [
+            {"event_due_at": {"$lte": now}},
+            {"event_due_at": None, "completed_at": {"$lte": young}},
         ],
+        **time_has_come("event_lease_until", now=now),
     }
 
 
-async def _readable_claim(turn: Turn, document: Document) -> list[EventClaim]:
-    """The claim, or nothing of a mark that cannot be emitted: it is put aside for a while."""
+def _due_of_ours(now: datetime) -> Document:
+    """As :func:`_due` for those that one of us has told of: our marks have their time."""
+    return {
+        **_PENDING,
+        **_ENDED,
+        "event_due_at": {"$lte": now},
+        **time_has_come("event_lease_until", now=now),
+    }
+
+
+async def _readable_claim(turn: Turn, document: Document) -> EventClaim | None:
+    """The claim, or None for a mark that cannot be emitted: it is put aside for a while."""
     try:
-        return [_read_claim(document)]
+        return _read_claim(document)
     except RecordCorrupt as corrupt:
         log.error("event_mark_corrupt", what=str(corrupt))
     await turn.jobs.update_one(
         {"_id": document["_id"], **_PENDING},
         _postponed(turn.now, seconds=CORRUPT_SECONDS, error_code=CORRUPT),
     )
-    return []
+    return None
 
 
 def _read_claim(document: Document) -> EventClaim:
@@ -140,6 +158,7 @@ def _read_claim(document: Document) -> EventClaim:
         job_id=JobId(fields.record_id()),
         mark=EventMark(status=status, payload=payload, time=time),
         attempts=fields.count("event_attempts"),
+        trace=trace_of(document),
     )
 
 

@@ -1,6 +1,7 @@
 """The one place where pymongo's exceptions become ours."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Final, ParamSpec, TypeVar
 
 import trio
@@ -42,8 +43,19 @@ _PASSING: Final = frozenset(
 )
 
 
+_SIGNS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "CERTIFICATE_VERIFY_FAILED": "tls: a server's certificate was not accepted",
+        "SSL": "tls: TLS handshake failed (is it a plain port?)",
+        "connection closed": "session: a server closed the connection (is it a TLS port?)",
+        "Connect call failed": "tcp: refused: nothing listens there",
+    }
+)
+"""Within what the driver tells of a server; what is more special stands first."""
+
+
 class NeverSent(PortUnavailable):
-    """No server was found, so the operation cannot have taken effect."""
+    """No server was found, or no connection was free: the operation cannot have taken effect."""
 
 
 class IndexRefused(PortUnavailable):
@@ -72,13 +84,21 @@ async def call_mongo(
     raise failure
 
 
+def _why_none(text: str) -> str:
+    """In fixed words, what the driver's text says of the servers that it tried."""
+    for sign, meaning in _SIGNS.items():
+        if sign in text:
+            return f": {meaning}"
+    return ""
+
+
 def translate(error: BaseException) -> PortError:
     """Class names and the server's numeric codes are all that a text keeps of a foreign error."""
     match error:
         case InvalidDocument() | UnicodeError() | RecursionError():
             return NotStorable("the record cannot be stored")
         case ServerSelectionTimeoutError():
-            return NeverSent("no record store server was found in time")
+            return NeverSent(f"no record store server was found in time{_why_none(str(error))}")
         case OperationFailure(code=code):
             return _of_code(code)
         case BSONError():

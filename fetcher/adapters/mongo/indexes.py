@@ -1,6 +1,6 @@
 """The indexes of the record store (spec rest-api 12.2 and 12.3), and our own for the sweeps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ log = structlog.get_logger(__name__)
 
 CREATION_SECONDS: Final = 60.0
 DROP_SECONDS: Final = 30.0
+"""Of looks too."""
 
 _NOT_FOUND: Final = (26, 27)
 """NamespaceNotFound, IndexNotFound."""
@@ -56,6 +57,7 @@ class Index:
 _LIVE: Final = {"deleted_at": None}
 _PENDING: Final = {"status": JobStatus.PENDING.value}
 _PROCESSING: Final = {"status": JobStatus.PROCESSING.value}
+_FAILED: Final = {"status": JobStatus.FAILED.value}
 _COMPLETED: Final = {"status": JobStatus.COMPLETED.value}
 _ACTIVE: Final = {"dedup_active": True}
 _EVENT: Final = "metadata.terminalEventPending"
@@ -113,6 +115,13 @@ LIST_INDEXES: Final = (
         name="idx_job_list_status",
         keys=[("status", ASCENDING), ("created_at", DESCENDING), ("_id", DESCENDING)],
     ),
+    # With the id behind: an index of the time alone would have all jobs sorted by both.
+    Index(name="idx_job_ended", keys=[("completed_at", DESCENDING), ("_id", DESCENDING)]),
+    Index(
+        name="idx_job_failed",
+        keys=[("completed_at", DESCENDING), ("_id", DESCENDING)],
+        partial=_FAILED,
+    ),
     Index(
         name="idx_job_list_datasources",
         keys=[("datasources", ASCENDING), ("created_at", DESCENDING), ("_id", DESCENDING)],
@@ -124,6 +133,17 @@ BREAKER_INDEXES: Final = (
         name="idx_connection_breaker_forgotten",
         keys=[("changed_at", ASCENDING)],
         expires_after_seconds=int(REMEMBERED_SECONDS),
+    ),
+)
+
+AUDIT_INDEXES: Final = (
+    Index(name="idx_audit_time", keys=[("time", DESCENDING), ("_id", DESCENDING)]),
+    *(
+        Index(
+            name=f"idx_audit_{filtered}",
+            keys=[(filtered, ASCENDING), ("time", DESCENDING), ("_id", DESCENDING)],
+        )
+        for filtered in ("target", "actor", "action")
     ),
 )
 
@@ -159,6 +179,11 @@ SWEEP_INDEXES: Final = (
         keys=[("cleanup_due", ASCENDING)],
         partial={"cleanup_due": {"$exists": True}},
     ),
+    Index(
+        name="idx_job_kept_result",
+        keys=[("completed_at", ASCENDING), ("_id", ASCENDING)],
+        partial={**_COMPLETED, "result_deleted_at": None},
+    ),
     Index(name="idx_job_datasources", keys=[("datasources", ASCENDING)], partial=_ACTIVE),
 )
 
@@ -168,6 +193,10 @@ ACTIVE_HASH_INDEX: Final = Index(
     partial=_ACTIVE,
     unique=True,
 )
+
+
+async def leave_indexes(_: Database) -> None:
+    """For who only looks: nothing is made, and what lacks an index is slow."""
 
 
 async def prepare_indexes(database: Database) -> None:
@@ -181,6 +210,7 @@ async def prepare_indexes(database: Database) -> None:
             await _drop(connections, name)
     await _make_missing(connections, CONNECTION_INDEXES)
     await _make_missing(database["connection_breaker"], BREAKER_INDEXES)
+    await _make_missing(database["audit"], AUDIT_INDEXES)
     await _make_missing(
         jobs, (*JOB_INDEXES, *SWEEP_INDEXES, *LIST_INDEXES, PENDING_INDEX, IDEMPOTENCY_INDEX)
     )
@@ -191,18 +221,29 @@ class IndexedDatabases:
     """Makes the indexes of each database once in a process's life, however often it is opened.
 
     For a process that opens and closes the databases of its tenants (spec rest-api 4): looking at
-    the indexes costs several commands. A failure is not remembered.
+    the indexes costs several commands, one where they were made. A failure is not remembered. One
+    that was dropped and made anew, as a tenant's that was purged and is back, is another database:
+    its collections are others.
     """
 
     def __init__(self) -> None:
-        self._made: set[tuple[frozenset[tuple[str, int | None]], str]] = set()
+        self._made: dict[tuple[frozenset[tuple[str, int | None]], str], Hashable] = {}
 
     async def prepare(self, database: Database) -> None:
         """As :func:`prepare_indexes`. The same name on other servers is another database."""
         place = (database.client.nodes, database.name)
-        if place not in self._made:
+        made = self._made.get(place)
+        if made is None or made != await _collections(database):
             await prepare_indexes(database)
-            self._made.add(place)
+            self._made[place] = await _collections(database)
+
+
+async def _collections(database: Database) -> Hashable:
+    """Which ones there are of those that have indexes."""
+    wanted = {"name": {"$in": ["connection", "connection_breaker", "audit", "job"]}}
+    with pymongo.timeout(DROP_SECONDS):
+        told = [each async for each in await database.list_collections(filter=wanted)]
+    return frozenset((each["name"], each.get("info", {}).get("uuid")) for each in told)
 
 
 async def _existing(collection: Collection) -> dict[str, Mapping[str, Any]]:

@@ -49,10 +49,15 @@ async def write_change(
     turn: Turn, before: Job, after: Job, *, condition: Document, also: Document | None = None
 ) -> bool:
     """Whether the condition held and the change was written."""
+    written = await turn.jobs.update_one(condition, change(before, after, also=also))
+    return written.matched_count == 1
+
+
+def change(before: Job, after: Job, *, also: Document | None = None) -> Document:
+    """The update that makes the one of the other."""
     old, new = state_fields(before), state_fields(after)
     changed = {name: value for name, value in new.items() if old.get(name) != value}
-    written = await turn.jobs.update_one(condition, {"$set": changed | (also or {})})
-    return written.matched_count == 1
+    return {"$set": changed | (also or {})}
 
 
 def event_fields(mark: EventMark, *, now: datetime) -> Document:

@@ -23,6 +23,12 @@ from fetcher.domain.jobs import (
     TableProgress,
 )
 from fetcher.domain.json_values import JsonObject
+from fetcher.domain.trace_context import (
+    TRACEPARENT,
+    TRACESTATE,
+    TraceContext,
+    trace_context,
+)
 from fetcher_engine import SourceNotes
 
 RECORD: Final = "job record"
@@ -62,6 +68,8 @@ def job_document(job: Job) -> Document:
         document["options"] = _options_document(job.options)
     if job.request_id:
         document["request_id"] = job.request_id
+    if job.trace is not None:
+        document |= job.trace.headers()
     if job.idempotency_key is not None:
         document["idempotency_key"] = job.idempotency_key
     state = state_fields(job).items()
@@ -136,6 +144,7 @@ def read_job(document: Mapping[str, Any]) -> Job:
         filters=read_filters(fields.document("filters"), record=RECORD),
         request_hash=fields.text("request_hash"),
         request_id=fields.text("request_id"),
+        trace=trace_of(document),
         metadata=_read_metadata(metadata, without_error=failure is not None),
         options=_read_options(fields.document("options")),
         result=_read_result(fields),
@@ -155,8 +164,21 @@ def read_job(document: Mapping[str, Any]) -> Job:
         event_pending=metadata.get("terminalEventPending") is True,
         progress=_read_progress(fields.document("progress")),
         result_deleted_at=fields.optional_time("result_deleted_at"),
-        idempotency_key=fields.optional_text("idempotency_key"),
+        idempotency_key=_one_key(fields, document),
     )
+
+
+def _one_key(fields: DocumentFields, document: Mapping[str, Any]) -> str | None:
+    """Of several the first."""
+    stored = document.get("idempotency_key")
+    if isinstance(stored, list) and stored and isinstance(stored[0], str):
+        return stored[0]
+    return fields.optional_text("idempotency_key")
+
+
+def trace_of(document: Mapping[str, Any]) -> TraceContext | None:
+    """What is no trace context is none: it decides nothing about the job."""
+    return trace_context(document.get(TRACEPARENT), document.get(TRACESTATE))
 
 
 def _attempt_document(attempt: AttemptRecord) -> Document:

@@ -8,7 +8,12 @@ from typing import Final
 
 from pymongo import ASCENDING
 
-from fetcher.adapters.mongo.document_fields import Document, id_filter, id_forms
+from fetcher.adapters.mongo.document_fields import (
+    Document,
+    id_filter,
+    id_forms,
+    time_has_come,
+)
 from fetcher.adapters.mongo.job_changes import (
     CHANGES_TOO_OFTEN,
     TRIES,
@@ -19,23 +24,14 @@ from fetcher.adapters.mongo.job_changes import (
     write_change,
 )
 from fetcher.adapters.mongo.job_documents import progress_document, token_value
-from fetcher.adapters.mongo.job_reading import find_job, readable_job
+from fetcher.adapters.mongo.job_reading import find_job, sorted_out
 from fetcher.adapters.mongo.server import MongoServer, Turn
 from fetcher.domain import job_transitions
 from fetcher.domain.errors import PortUnavailable
 from fetcher.domain.ids import JobId
+from fetcher.domain.job_store import Claimed, ClaimRefusal, FinishAnswer, Lease, LeaseState
 from fetcher.domain.job_transitions import FIRST_SIGHT_SECONDS, UNREADABLE_SECONDS
-from fetcher.domain.jobs import (
-    Claimed,
-    ClaimRefusal,
-    FinishAnswer,
-    Job,
-    JobStatus,
-    Lease,
-    LeaseState,
-    Progress,
-    TerminalOutcome,
-)
+from fetcher.domain.jobs import Job, JobStatus, Progress, TerminalOutcome
 
 _PROCESSING: Final[Document] = {"status": JobStatus.PROCESSING.value}
 _NO_DISPATCH_LEASE: Final[Document] = {"dispatch_lease_until": None}
@@ -102,17 +98,24 @@ class MongoJobLeases:
         return await self._server.run(check)
 
     async def finish(self, lease: Lease, outcome: TerminalOutcome) -> FinishAnswer:
+        async def write(turn: Turn, job: Job) -> bool:
+            now = turn.now
+            ended = job_transitions.ended(job, outcome, completed_at=now)
+            event = event_fields(outcome.event, now=now)
+            return await write_change(turn, job, ended, condition=owned(job), also=event)
+
         async def finish(turn: Turn) -> FinishAnswer:
+            # What the owner's write depends on does not change under its lease, but for a wish to
+            # cancel, which is in the condition: mostly the record need not be read again.
+            if lease.claimed is not None and await write(turn, lease.claimed):
+                return FinishAnswer.WRITTEN
             for _ in range(TRIES):
                 # Read by majority: after a refused write, only that says what became of the job.
                 job = await find_job(turn.majority_jobs, lease.job_id)
                 answer = job_transitions.judge_finish(job, lease, outcome)
                 if job is None or answer is not None:
                     return answer or FinishAnswer.SUPERSEDED
-                now = turn.now
-                ended = job_transitions.ended(job, outcome, completed_at=now)
-                event = event_fields(outcome.event, now=now)
-                if await write_change(turn, job, ended, condition=owned(job), also=event):
+                if await write(turn, job):
                     return FinishAnswer.WRITTEN
             raise PortUnavailable(CHANGES_TOO_OFTEN)
 
@@ -169,22 +172,24 @@ class MongoExpiredLeases:
     async def find_expired(self, *, limit: int) -> list[Job]:
         async def find(turn: Turn) -> list[Job]:
             now = turn.now
-            until = now + timedelta(seconds=FIRST_SIGHT_SECONDS)
-            await turn.jobs.update_many(
-                {**_PROCESSING, "lease_until": None}, {"$set": {"lease_until": until}}
-            )
-            wanted = {**_PROCESSING, "lease_until": {"$lte": now}}
+            wanted = {**_PROCESSING, **time_has_come("lease_until", now=now)}
             order = [("lease_until", ASCENDING), ("_id", ASCENDING)]
-            found = await turn.jobs.find(wanted).sort(order).limit(limit).to_list()
-            jobs = [(document, readable_job(document)) for document in found]
-            unreadable = [document["_id"] for document, job in jobs if job is None]
-            if unreadable:
+            while True:
+                found = await turn.jobs.find(wanted).sort(order).limit(limit).to_list()
+                if found and found[0].get("lease_until") is None:
+                    until = now + timedelta(seconds=FIRST_SIGHT_SECONDS)
+                    await turn.jobs.update_many(
+                        {**_PROCESSING, "lease_until": None}, {"$set": {"lease_until": until}}
+                    )
+                    continue
+                jobs, unreadable = sorted_out(found)
+                if not unreadable:
+                    return jobs
                 # Left at the head of every search, a batch of them would keep all others waiting.
                 later = now + timedelta(seconds=UNREADABLE_SECONDS)
                 await turn.jobs.update_many(
                     {**wanted, "_id": {"$in": unreadable}}, {"$set": {"lease_until": later}}
                 )
-            return [job for _, job in jobs if job is not None]
 
         return await self._server.run(find)
 
@@ -227,7 +232,8 @@ def _held(lease: Lease) -> Document:
 
 
 def _claimed(job: Job, token: bytes) -> Claimed:
-    return Claimed(job=job, lease=Lease(job_id=job.id, token=token, attempt=job.attempt))
+    lease = Lease(job_id=job.id, token=token, attempt=job.attempt, claimed=job)
+    return Claimed(job=job, lease=lease)
 
 
 def _state_of(lease: Lease, document: Document | None) -> LeaseState:

@@ -13,7 +13,11 @@ from fetcher.adapters.mongo.product_filter import product_filter
 from fetcher.adapters.mongo.server import Collection
 from fetcher.domain.errors import RecordCorrupt
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import JobCursor, JobQuery, JobStatus
+from fetcher.domain.job_store import JobCursor, JobQuery
+from fetcher.domain.jobs import JobStatus
+
+FIRST_ENDED_FIRST: Final = (("completed_at", ASCENDING), ("_id", ASCENDING))
+LAST_ENDED_FIRST: Final = (("completed_at", DESCENDING), ("_id", DESCENDING))
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _PARKED: Final[Document] = {"status": JobStatus.PENDING.value, "waiting_reason": {"$ne": None}}

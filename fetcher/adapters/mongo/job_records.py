@@ -1,16 +1,26 @@
 """Jobs as records in MongoDB."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
+from uuid import UUID
 
-from pymongo import ASCENDING, DESCENDING
+from pymongo import DESCENDING
 from pymongo.errors import DuplicateKeyError
 
-from fetcher.adapters.mongo.document_fields import Document, DocumentFields, id_filter
+from fetcher.adapters.mongo.document_fields import (
+    Document,
+    DocumentFields,
+    id_filter,
+    id_forms,
+)
 from fetcher.adapters.mongo.job_changes import TRIES, event_fields, unchanged, write_change
 from fetcher.adapters.mongo.job_documents import RECORD, job_document, read_job
+from fetcher.adapters.mongo.job_keys import forget_key, give_key
 from fetcher.adapters.mongo.job_lists import (
+    FIRST_ENDED_FIRST,
+    LAST_ENDED_FIRST,
     in_use_filter,
     list_filter,
     list_order,
@@ -20,6 +30,7 @@ from fetcher.adapters.mongo.job_lists import (
 from fetcher.adapters.mongo.job_reading import find_job
 from fetcher.adapters.mongo.product_filter import product_filter
 from fetcher.adapters.mongo.server import MongoServer, Turn
+from fetcher.adapters.together import Together
 from fetcher.domain import job_transitions
 from fetcher.domain.errors import (
     DuplicateActiveJob,
@@ -28,19 +39,18 @@ from fetcher.domain.errors import (
     RecordCorrupt,
 )
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import (
+from fetcher.domain.job_store import (
+    AHEAD_SECONDS,
     MOST_COUNTED,
     CancelAnswer,
     EndedCursor,
-    EventMark,
-    Job,
     JobCursor,
     JobPage,
     JobQuery,
-    JobStatus,
     PendingCounts,
-    TerminalOutcome,
+    place_to_read_from,
 )
+from fetcher.domain.jobs import EventMark, Job, JobStatus, TerminalOutcome
 from fetcher.domain.terminal_event import JOB_CANCELLED
 
 _ACTIVE: Document = {"$in": [status.value for status in JobStatus if status.is_active]}
@@ -59,13 +69,20 @@ class MongoJobRecords:
 
     def __init__(self, server: MongoServer) -> None:
         self._server = server
+        self._documents = Together(self._documents_of)
 
-    async def insert(self, job: Job) -> None:
+    async def insert(self, job: Job, *, dispatch_lease_seconds: float = 0.0) -> None:
         key = job.idempotency_key
+
+        def document(now: datetime) -> Document:
+            if not dispatch_lease_seconds:
+                return job_document(job)
+            until = now + timedelta(seconds=dispatch_lease_seconds)
+            return {**job_document(job), "dispatch_lease_until": until}
 
         async def insert(turn: Turn) -> _Inserted:
             try:
-                await turn.jobs.insert_one(job_document(job))
+                await turn.jobs.insert_one(document(turn.now))
             except DuplicateKeyError:
                 # Not every server says which index it was. The key comes first (decisions).
                 if key is not None and await turn.jobs.find_one({"idempotency_key": key}):
@@ -84,10 +101,15 @@ class MongoJobRecords:
             raise DuplicateActiveJob("an active job with this request hash exists")
 
     async def get(self, job_id: JobId) -> Job | None:
-        async def get(turn: Turn) -> Job | None:
-            return await find_job(turn.jobs, job_id)
+        document = await self._documents.ask(job_id)
+        return None if document is None else read_job(document)
 
-        return await self._server.run(get)
+    async def _documents_of(self, ids: Sequence[JobId]) -> Mapping[JobId, Document]:
+        async def read(turn: Turn) -> Mapping[JobId, Document]:
+            found = await turn.jobs.find({"_id": {"$in": id_forms(ids)}}).to_list()
+            return {JobId(UUID(bytes=bytes(each["_id"]))): each for each in found}
+
+        return await self._server.run(read)
 
     async def list_page(self, query: JobQuery) -> JobPage:
         async def read(turn: Turn) -> JobPage:
@@ -120,25 +142,13 @@ class MongoJobRecords:
         return await self._server.run(find)
 
     async def give_idempotency_key(self, job_id: JobId, key: str) -> bool:
-        async def give(turn: Turn) -> bool | None:
-            free = {**id_filter(job_id), "idempotency_key": {"$in": [None, key]}}
-            try:
-                written = await turn.jobs.update_one(free, {"$set": {"idempotency_key": key}})
-            except DuplicateKeyError:
-                return None
-            return written.matched_count == 1
-
-        given = await self._server.run(give)
+        given = await self._server.run(lambda turn: give_key(turn, job_id, key))
         if given is None:
             raise DuplicateIdempotencyKey("a job with this idempotency key exists")
         return given
 
     async def forget_idempotency_key(self, job_id: JobId, key: str) -> None:
-        async def forget(turn: Turn) -> None:
-            holder = {**id_filter(job_id), "idempotency_key": key}
-            await turn.jobs.update_one(holder, {"$unset": {"idempotency_key": ""}})
-
-        await self._server.run(forget)
+        await self._server.run(lambda turn: forget_key(turn, job_id, key))
 
     async def is_in_use(self, config_name: str) -> bool:
         async def look(turn: Turn) -> bool:
@@ -198,21 +208,25 @@ class MongoJobRecords:
     async def list_ended(
         self, *, after: EndedCursor | None, limit: int, product_name: str | None = None
     ) -> list[Job]:
-        wanted: Document = {"status": _ENDED, "completed_at": {"$ne": None}}
-        if after is not None:
-            wanted["completed_at"] = {"$gte": after.completed_at}
+        wanted: Document = {"status": _ENDED}
         if product_name is not None:
             wanted["metadata.source"] = product_filter(product_name)
-        order = [("completed_at", ASCENDING), ("_id", ASCENDING)]
 
         async def read(turn: Turn) -> list[Job]:
             jobs: list[Job] = []
-            async with turn.jobs.find(wanted, batch_size=limit + 1).sort(order) as documents:
+            place = place_to_read_from(after, turn.now)
+            # By the type of the bound, only dates are compared with it.
+            times = {"$lte": turn.now + timedelta(seconds=AHEAD_SECONDS)}
+            if place is not None:
+                times["$gte"] = place.completed_at
+            ended = {**wanted, "completed_at": times}
+            found = turn.jobs.find(ended, batch_size=limit + 1).sort(FIRST_ENDED_FIRST)
+            async with found as documents:
                 async for document in documents:
                     job = _listed(document)
                     # The cursor's own instant is read again: others may come after it in there.
                     if job is not None and (
-                        after is None or _place(job) > (after.completed_at, after.job_id)
+                        place is None or _place(job) > (place.completed_at, place.job_id)
                     ):
                         jobs.append(job)
                     if len(jobs) == limit:
@@ -222,17 +236,32 @@ class MongoJobRecords:
         return await self._server.run(read)
 
     async def latest_ended(self) -> EndedCursor | None:
-        wanted = {"status": _ENDED, "completed_at": {"$ne": None}}
-        order = [("completed_at", DESCENDING), ("_id", DESCENDING)]
-
         async def read(turn: Turn) -> EndedCursor | None:
-            document = await turn.jobs.find_one(wanted, sort=order)
+            until = turn.now + timedelta(seconds=AHEAD_SECONDS)
+            wanted = {"status": _ENDED, "completed_at": {"$lte": until}}
+            document = await turn.jobs.find_one(wanted, sort=LAST_ENDED_FIRST)
             if document is None:
                 return None
             fields = DocumentFields(RECORD, document)
             return EndedCursor(
                 completed_at=fields.time("completed_at"), job_id=JobId(fields.record_id())
             )
+
+        return await self._server.run(read)
+
+    async def latest_failed(self, *, limit: int) -> list[Job]:
+        wanted: Document = {"status": JobStatus.FAILED.value, "completed_at": {"$ne": None}}
+
+        async def read(turn: Turn) -> list[Job]:
+            jobs: list[Job] = []
+            async with turn.jobs.find(wanted, batch_size=limit).sort(LAST_ENDED_FIRST) as found:
+                async for document in found:
+                    job = _listed(document)
+                    if job is not None:
+                        jobs.append(job)
+                    if len(jobs) == limit:
+                        break
+            return jobs
 
         return await self._server.run(read)
 

@@ -13,19 +13,26 @@ from fetcher.domain.probe_text import safe_error_text
 from fetcher.ports import Probe, ProbeResult, ProbeStatus
 
 TIMEOUT_SECONDS: Final = 2.0
+PING_SECONDS: Final = 1.9
+"""Less than the probe's whole time, so that it is the probe that words its end."""
+
+DRIVER_SECONDS: Final = 6.0
+"""More than the driver's round trips, which CONNECT_MS bounds: a command whose deadline is nearer
+than the quickest of the last ones is refused unsent. After a freeze of the server those are seconds
+long, and a probe with its own deadline said ``timeout`` until the next measurement, at once."""
 
 
 def mongodb_probe(server: MongoServer, *, tls: bool) -> Probe:
     """Pings, every time; needs neither the indexes nor the clock."""
 
     async def ping() -> None:
-        with pymongo.timeout(TIMEOUT_SECONDS):
+        with pymongo.timeout(DRIVER_SECONDS):
             await server.ping()
 
     async def check() -> ProbeResult:
         started_at = trio.current_time()
         error: str | None = "timeout"
-        with trio.move_on_after(TIMEOUT_SECONDS):
+        with trio.move_on_after(PING_SECONDS):
             error = await try_ping()
         return ProbeResult(
             status=ProbeStatus.UP if error is None else ProbeStatus.DOWN,

@@ -73,7 +73,8 @@ def _outbox(turn: Turn) -> Collection:
 
 
 async def _due(outbox: Collection, now: datetime, *, limit: int) -> list[Document]:
-    """In the order of the reference; last what it gave up on. The collection need not exist."""
+    """In the order of the reference; last what it gave up on. The collection need not exist, and
+    where nothing is due, which is nearly always, that is one question."""
     stuck = {"$lte": now - timedelta(seconds=STUCK_SECONDS)}
     rested = {"$lte": now - timedelta(seconds=RETRY_SECONDS)}
     kinds: tuple[Document, ...] = (
@@ -83,6 +84,8 @@ async def _due(outbox: Collection, now: datetime, *, limit: int) -> list[Documen
         {"status": "INVALID", "last_error": TOO_MANY_ATTEMPTS},
     )
     found: list[Document] = []
+    if await outbox.find_one({"event_type": EVENT_TYPE, "$or": list(kinds)}, ["_id"]) is None:
+        return found
     for kind in kinds:
         if len(found) < limit:
             cursor = outbox.find(

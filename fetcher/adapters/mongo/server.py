@@ -17,6 +17,7 @@ from fetcher.adapters.mongo.clock import ServerClock
 from fetcher.adapters.mongo.document_fields import Document
 from fetcher.adapters.mongo.failures import IndexRefused, NeverSent, call_mongo
 from fetcher.domain.errors import PortUnavailable
+from fetcher.fair_places import Places
 
 T = TypeVar("T")
 
@@ -61,6 +62,10 @@ class Turn:
         return self.database["connection_breaker"]
 
     @property
+    def audit(self) -> Collection:
+        return self.database["audit"]
+
+    @property
     def majority_jobs(self) -> Collection:
         """Jobs as a majority of the servers has them: what is read here is never rolled back."""
         return self.jobs.with_options(read_concern=ReadConcern("majority"))
@@ -87,11 +92,15 @@ class MongoServer:
         *,
         prepare: Callable[[Database], Awaitable[None]],
         clock: ServerClock | None = None,
+        places: Places | None = None,
     ) -> None:
+        """``places`` are the connections that its operations may have at once, where others use the
+        client too."""
         self._client = client
         self._database = database
         self._prepare = prepare
         self._clock = clock or ServerClock()
+        self._places = places
         self._prepared = False
         self._preparing = trio.Lock()
         self._not_before = float("-inf")
@@ -119,6 +128,20 @@ class MongoServer:
         await self._client.admin.command("ping")
 
     async def _cross(self, seconds: float, operation: Operation[T]) -> T:
+        if self._places is None:
+            return await self._call(seconds, operation)
+        began_at = trio.current_time()
+        with trio.move_on_after(seconds) as waiting:
+            await self._places.acquire()
+        if waiting.cancelled_caught:
+            raise NeverSent("too many operations wait for the record store")
+        try:
+            left_seconds = max(0.0, began_at + seconds - trio.current_time())
+            return await self._call(left_seconds, operation)
+        finally:
+            self._places.release()
+
+    async def _call(self, seconds: float, operation: Operation[T]) -> T:
         async def crossing() -> T:
             with pymongo.timeout(seconds):
                 if self._clock.is_stale:

@@ -24,27 +24,32 @@ class _TlsConnection(Connection):
         return {**super()._connection_arguments(), "ssl": self._tls_context}
 
 
+def connection_class(address: RedisAddress) -> tuple[type[Connection], dict[str, Any]]:
+    """What connects there, and with what."""
+    settings: dict[str, Any] = {
+        "host": address.host,
+        "port": address.port,
+        "username": address.user or None,
+        "password": address.password or None,
+        "db": address.database,
+        "protocol": 2,
+        "driver_info": None,
+        "socket_timeout": None,
+        "socket_connect_timeout": None,
+        "retry": Retry(NoBackoff(), 0),
+    }
+    if not address.tls:
+        return Connection, settings
+    return _TlsConnection, {**settings, "tls_context": address.tls_context()}
+
+
 def new_client(address: RedisAddress) -> Redis:
     """Connects when it is used. Deadlines are the caller's, over connecting and everything.
 
     To be made and closed on the asyncio side.
     """
-    tls: dict[str, Any] = {}
-    if address.tls:
-        tls = {"connection_class": _TlsConnection, "tls_context": address.tls_context()}
+    kind, settings = connection_class(address)
     pool = BlockingConnectionPool(
-        max_connections=MAX_CONNECTIONS,
-        timeout=None,
-        host=address.host,
-        port=address.port,
-        username=address.user or None,
-        password=address.password or None,
-        db=address.database,
-        protocol=2,
-        driver_info=None,
-        socket_timeout=None,
-        socket_connect_timeout=None,
-        retry=Retry(NoBackoff(), 0),
-        **tls,
+        connection_class=kind, max_connections=MAX_CONNECTIONS, timeout=None, **settings
     )
     return Redis.from_pool(pool)

@@ -15,17 +15,29 @@ def tenant_prefix(tenant_id: str) -> str:
 
 def limiter_key(key: str) -> bytes:
     """For a limiter's key, ``<id>`` or ``tenant:<tenantID>:<id>``; raise ValueError."""
-    word, _, rest = key.partition(":")
-    if word != "tenant":
+    tenant_id, name = _parted(key)
+    if tenant_id is None:
         return _encoded(f"{LIMITER}{key}")
-    tenant_id, _, name = rest.partition(":")
     return _encoded(f"{tenant_prefix(tenant_id)}{LIMITER}{name}")
+
+
+def tenant_of(key: str) -> str:
+    """Whose limiter's key it is; empty where there are no tenants."""
+    return _parted(key)[0] or ""
 
 
 def schema_key(tenant_id: str, config_name: str, *, single_tenant: str | None) -> bytes:
     """``single_tenant`` is the id that stands for there being no tenants; raise ValueError."""
     prefix = "" if tenant_id == single_tenant else tenant_prefix(tenant_id)
     return _encoded(f"{prefix}{SCHEMA}{config_name}")
+
+
+def _parted(key: str) -> tuple[str | None, str]:
+    word, _, rest = key.partition(":")
+    if word != "tenant":
+        return None, key
+    tenant_id, _, name = rest.partition(":")
+    return tenant_id, name
 
 
 def _encoded(name: str) -> bytes:

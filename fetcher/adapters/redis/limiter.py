@@ -6,7 +6,7 @@ from redis.asyncio import Redis
 from redis.exceptions import InvalidResponse
 
 from fetcher.adapters.memory.limiter import CAPACITY, REFILL_SECONDS, MemoryTestLimiter
-from fetcher.adapters.redis.keys import limiter_key
+from fetcher.adapters.redis.keys import limiter_key, tenant_of
 from fetcher.adapters.redis.server import RedisServer
 from fetcher.domain.errors import PortUnavailable
 
@@ -66,6 +66,6 @@ class RedisTestLimiter:
             return wait_ms / 1000
 
         try:
-            return await self._server.run(take)
+            return await self._server.run(take, tenant_id=tenant_of(key))
         except PortUnavailable:
             return await self._fallback.take(key)

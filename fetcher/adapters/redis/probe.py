@@ -1,4 +1,5 @@
-"""The ``redis`` entry of readiness (spec configuration 6.6, decisions)."""
+"""What readiness says of a Redis: ``redis`` (spec configuration 6.6, decisions), and that of
+tenants' events."""
 
 from typing import Final
 
@@ -15,8 +16,17 @@ PING_SECONDS: Final = 0.9
 """Less than the probe's whole time, so that it is the probe that words its end."""
 
 
-def redis_probe(client: Redis, *, tls: bool) -> Probe:
-    """Pings by a client that nothing else uses, whatever the breaker of the others says."""
+def redis_probe(
+    client: Redis,
+    *,
+    tls: bool,
+    name: str = "redis",
+    meaning: str | None = "serving from process memory",
+) -> Probe:
+    """Pings by a client that nothing else uses, whatever the breaker of the others says.
+
+    ``meaning`` is said where it is down.
+    """
 
     async def ping() -> str | None:
         try:
@@ -35,7 +45,7 @@ def redis_probe(client: Redis, *, tls: bool) -> Probe:
             latency_ms=int((trio.current_time() - started_at) * 1000),
             tls=tls,
             error=error,
-            reason=None if error is None else "serving from process memory",
+            reason=None if error is None else meaning,
         )
 
-    return Probe(name="redis", timeout_seconds=TIMEOUT_SECONDS, check=check)
+    return Probe(name=name, timeout_seconds=TIMEOUT_SECONDS, check=check)

@@ -15,6 +15,7 @@ from fetcher.adapters.redis.schema_values import (
 )
 from fetcher.adapters.redis.server import RedisServer
 from fetcher.domain.errors import PortUnavailable
+from fetcher.fair_places import FairPlaces, limiter_of
 from fetcher_engine import SchemaSnapshot, TenantContext
 
 MAX_FINGERPRINTS: Final = 16
@@ -22,8 +23,8 @@ MAX_FINGERPRINTS: Final = 16
 FALLBACK_SECONDS: Final = 30.0
 """The longest life of an entry that was written to memory while Redis was away."""
 
-_PARSERS: Final = trio.CapacityLimiter(2)
-"""A large schema takes some 30 ms, in which the loop goes on."""
+PARSERS: Final = 2
+"""Threads: a large schema takes some 30 ms, in which the loop goes on."""
 
 # A connection's key is a hash: fingerprint -> "<end, ms of the server's clock> <JSON>".
 # Whatever else lies there goes.
@@ -82,6 +83,7 @@ class RedisSchemaCache:
         self._single_tenant = single_tenant
         self._memory_seconds = min(ttl_seconds, FALLBACK_SECONDS)
         self._memory: MemorySchemaCache | None = None
+        self._parsers = FairPlaces(PARSERS)
 
     async def get_schema(
         self, tenant: TenantContext, config_name: str, fingerprint: str
@@ -98,13 +100,13 @@ class RedisSchemaCache:
             await client.hdel(key, fingerprint)
 
         try:
-            data = await self._server.run(get)
+            data = await self._server.run(get, tenant_id=tenant.tenant_id)
             self._memory = None
             if data is None:
                 return None
-            found = await trio.to_thread.run_sync(_schema_of, data, config_name, limiter=_PARSERS)
+            found = await self._read(data, tenant, config_name)
             if found is None:
-                await self._server.run(forget)
+                await self._server.run(forget, tenant_id=tenant.tenant_id)
             return found
         except PortUnavailable:
             if self._memory is None:
@@ -125,7 +127,7 @@ class RedisSchemaCache:
             await script(keys=[key], args=[fingerprint, data, self._ttl_ms, MAX_FINGERPRINTS])
 
         try:
-            await self._server.run(put)
+            await self._server.run(put, tenant_id=tenant.tenant_id)
         except PortUnavailable:
             if self._memory is None:
                 self._memory = MemorySchemaCache(ttl_seconds=self._memory_seconds)
@@ -142,10 +144,17 @@ class RedisSchemaCache:
             await client.delete(key)
 
         try:
-            await self._server.run(forget)
+            await self._server.run(forget, tenant_id=tenant.tenant_id)
         except PortUnavailable:
             return
         self._memory = None
+
+    async def _read(
+        self, data: object, tenant: TenantContext, config_name: str
+    ) -> SchemaSnapshot | None:
+        """In turn by tenant; None for what is no schema."""
+        limiter = limiter_of(self._parsers.of(tenant.tenant_id, PARSERS))
+        return await trio.to_thread.run_sync(_schema_of, data, config_name, limiter=limiter)
 
     def _key(self, tenant: TenantContext, config_name: str) -> bytes:
         return schema_key(tenant.tenant_id, config_name, single_tenant=self._single_tenant)

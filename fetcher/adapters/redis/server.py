@@ -12,11 +12,12 @@ from redis.asyncio import Redis
 
 from fetcher.adapters.breaker import CircuitBreaker
 from fetcher.adapters.redis.address import RedisAddress
-from fetcher.adapters.redis.client import new_client
+from fetcher.adapters.redis.client import MAX_CONNECTIONS, new_client
 from fetcher.adapters.redis.failures import call_redis
 from fetcher.adapters.redis.probe import redis_probe
 from fetcher.bridge import asyncio_context
 from fetcher.domain.errors import PortUnavailable
+from fetcher.fair_places import FairPlaces
 from fetcher.ports import Probe
 
 log = structlog.get_logger(__name__)
@@ -25,6 +26,8 @@ T = TypeVar("T")
 
 OPERATION_SECONDS: Final = 0.5
 """Of one operation, connecting and logging in included: a request waits for it."""
+PLACE_SECONDS: Final = 0.25
+"""For the wait that comes before it, where all connections are in use."""
 AWAY_SECONDS: Final = 5.0
 """How long Redis is left alone after a failure; then one operation tries it."""
 REMEMBERED_SECONDS: Final = 60.0
@@ -40,6 +43,7 @@ class RedisServer:
     def __init__(self, client: Redis, *, probe: Probe) -> None:
         self._client = client
         self._breaker = CircuitBreaker(failures_to_open=1, open_seconds=AWAY_SECONDS)
+        self._places = FairPlaces(MAX_CONNECTIONS)
         self._away_since: float | None = None
         self._failed_at = -math.inf
         self.probe = probe
@@ -51,16 +55,34 @@ class RedisServer:
             return False
         return trio.current_time() - self._failed_at < REMEMBERED_SECONDS
 
-    async def run(self, operation: Operation[T]) -> T:
-        """The operation's result.
+    async def run(self, operation: Operation[T], *, tenant_id: str = "") -> T:
+        """The operation's result. Connections are given out in turn by tenant.
 
-        Raise PortUnavailable, at the latest after half a second, and without any I/O while Redis
-        is left alone. What an operation that was cut off did in Redis stays done.
+        Raise PortUnavailable: at the latest after half a second with a connection, after a quarter
+        of one without, which says nothing against Redis, and without any I/O while Redis is left
+        alone. What an operation that was cut off did in Redis stays done.
         """
-        with self._breaker.attempt():
-            result = await self._call(operation)
+        places = self._places.of(tenant_id, MAX_CONNECTIONS)
+        with trio.move_on_after(PLACE_SECONDS) as waiting:
+            await places.acquire()
+        if waiting.cancelled_caught:
+            raise PortUnavailable("redis has no connection to spare")
+        try:
+            with self._breaker.attempt():
+                result = await self._call(operation)
+        finally:
+            places.release()
         self._tell_back()
         return result
+
+    async def version(self) -> str:
+        """What the server says of itself. Raise PortUnavailable, as :meth:`run` does."""
+
+        async def ask(client: Redis) -> str:
+            told = await client.info("server")
+            return str(told.get("redis_version", ""))
+
+        return await self.run(ask)
 
     async def _call(self, operation: Operation[T]) -> T:
         try:

@@ -15,14 +15,20 @@ from fetcher.adapters.s3.location import S3Location
 from fetcher.adapters.s3.multipart import S3Object
 from fetcher.adapters.s3.upload import UploadContext
 from fetcher.bridge import asyncio_context, run_asyncio
-from fetcher.domain.errors import ObjectNotFound, PortUnavailable, StartRefused
+from fetcher.domain.errors import (
+    ObjectNotFound,
+    OperationRefused,
+    PortUnavailable,
+    StartRefused,
+)
 from fetcher.ports import Probe, ProbeResult, ProbeStatus, Upload
 
 T = TypeVar("T")
 
 CONNECT_SECONDS: Final = 5
 READ_SECONDS: Final = 60
-POOL_CONNECTIONS: Final = 64
+POOL_CONNECTIONS: Final = 192
+"""More than all tenants' downloads together may hold (128): nobody's upload waits for them."""
 READ_BYTES: Final = 1024 * 1024
 PROBE_SECONDS: Final = 2.0
 
@@ -30,8 +36,25 @@ OPEN: Final = Deadline(READ_SECONDS)
 CHUNK: Final = Deadline(READ_SECONDS, tries=1)
 SIGN: Final = Deadline(5.0, tries=1)
 """Ambient credentials may have to be fetched anew."""
-HEAD_BUCKET: Final = Deadline(PROBE_SECONDS, tries=1)
+HEAD_BUCKET: Final = Deadline(PROBE_SECONDS - 0.1, tries=1)
 CLOSE_SECONDS: Final = 5.0
+REFUSED_TO_US: Final = frozenset(
+    {
+        "AccountProblem",
+        "AllAccessDisabled",
+        "AuthorizationHeaderMalformed",
+        "ExpiredToken",
+        "InvalidAccessKeyId",
+        "InvalidBucketName",
+        "InvalidToken",
+        "NoSuchBucket",
+        "NotSignedUp",
+        "PermanentRedirect",
+        "SignatureDoesNotMatch",
+    }
+)
+"""What no object would be deleted by. All other refusals are taken for the object's own, since each
+store has its own words for one under a hold; where our user may delete nothing each is told of."""
 
 
 class S3ObjectStore:
@@ -65,8 +88,8 @@ class S3ObjectStore:
 
     async def delete(self, key: str) -> None:
         target = self._object(key)
-        await _in_port_terms("delete", key, target.delete())
-        await _in_port_terms("delete", key, target.abort_unfinished_uploads())
+        for step in (target.delete, target.abort_unfinished_uploads):
+            await _in_port_terms("delete", key, step(), tells_refusals=True)
 
     async def temporary_address(self, key: str, *, seconds: int) -> str | None:
         """Signed here, without a call, by whoever the credentials say we are."""
@@ -172,11 +195,16 @@ class _Chunks:
         return chunk
 
 
-async def _in_port_terms(what: str, key: str, call: Awaitable[T]) -> T:
+async def _in_port_terms(
+    what: str, key: str, call: Awaitable[T], *, tells_refusals: bool = False
+) -> T:
     try:
         return await call
     except StoreFailure as error:
         failure = error
     if failure.code == "NoSuchKey":
         raise ObjectNotFound(f"object not found: {key}")
+    is_refused = 400 <= failure.status < 500 and not failure.is_transient
+    if tells_refusals and is_refused and failure.code not in REFUSED_TO_US:
+        raise OperationRefused(f"s3 {what} refused: {failure.reason}")
     raise PortUnavailable(f"s3 {what} failed: {failure.reason}")

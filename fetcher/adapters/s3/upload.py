@@ -36,8 +36,15 @@ class S3Upload:
         self._arrived.set()
         self._failure: StoreFailure | None = None
         self._is_open = True
+        self._has_asked = False
         self._is_finishing = False
         self._is_complete = False
+
+    @property
+    def may_appear_late(self) -> bool:
+        """A put, a complete or a part that was given up may still be carried out, as may a create:
+        what is deleted and aborted right then may come after it."""
+        return self._has_asked and not self._is_complete
 
     async def write(self, chunk: bytes | bytearray | memoryview) -> None:
         self._check_open()
@@ -84,6 +91,7 @@ class S3Upload:
 
     async def _finish(self) -> None:
         if not self._upload_id:
+            self._has_asked = True
             size = self._filled_bytes
             await self._target.put(self._filling, size=size)
             self._shipped_bytes = size
@@ -97,6 +105,7 @@ class S3Upload:
         """Hand the full part to a task of its own, once the part before has arrived."""
         await self._arrival()
         if not self._upload_id:
+            self._has_asked = True
             self._may_have_strays = True  # should this be cancelled, an upload may exist unnamed
             self._upload_id, self._may_have_strays = await self._target.create_upload()
         part, self._filling = self._filling, io.BytesIO()

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from fetcher.adapters.sqlite import rows
 from fetcher.adapters.sqlite.database import Database, Session
-from fetcher.adapters.sqlite.times import from_ms, later_ms, to_ms
+from fetcher.adapters.sqlite.readable import readable
+from fetcher.adapters.sqlite.times import from_ms, later_ms, optional_time_of, time_of, to_ms
 from fetcher.domain.breakers import (
     REMEMBERED_SECONDS,
     Breaker,
@@ -21,6 +22,10 @@ _FORGET: Final = "DELETE FROM connection_breaker WHERE changed_at <= :until"
 _FIND: Final = "SELECT * FROM connection_breaker WHERE id = :id AND changed_at > :until"
 _COUNT_OPEN: Final = """
     SELECT count(*) FROM connection_breaker WHERE retry_at IS NOT NULL AND changed_at > :until
+"""
+_LIST_OPEN: Final = """
+    SELECT * FROM connection_breaker WHERE retry_at IS NOT NULL AND changed_at > :until
+    ORDER BY changed_at DESC, id DESC LIMIT :limit
 """
 _DELETE: Final = "DELETE FROM connection_breaker WHERE id = :id"
 
@@ -60,14 +65,22 @@ class SqliteBreakers:
 
         return await self._database.read(count)
 
+    async def list_open(self, *, limit: int) -> Sequence[Breaker]:
+        def find(session: Session) -> Sequence[Breaker]:
+            found = session.rows(_LIST_OPEN, until=_forgotten_until(session), limit=limit)
+            return readable(found, _breaker_of)
+
+        return await self._database.read(find)
+
 
 def _forgotten_until(session: Session) -> int:
     return later_ms(session.now_ms, -REMEMBERED_SECONDS)
 
 
 def _find(session: Session, connection_id: ConnectionId) -> Breaker | None:
-    row = session.row(_FIND, id=connection_id.bytes, until=_forgotten_until(session))
-    return _breaker_of(row) if row is not None else None
+    """One that cannot be read holds nobody back, and the next failure is written over it."""
+    found = session.rows(_FIND, id=connection_id.bytes, until=_forgotten_until(session))
+    return next(iter(readable(found, _breaker_of)), None)
 
 
 def _values(breaker: Breaker) -> rows.Values:
@@ -90,12 +103,12 @@ def _breaker_of(row: Row) -> Breaker:
     return Breaker(
         connection_id=ConnectionId(UUID(bytes=row["id"])),
         config_name=row["config_name"],
-        version=from_ms(row["version"]),
+        version=time_of(row, "version"),
         down=SourceDown(stage=row["stage"], reason=row["reason"]),
         failures=row["failures"],
         openings=row["openings"],
-        retry_at=from_ms(row["retry_at"]),
+        retry_at=optional_time_of(row, "retry_at"),
         probe_token=row["probe_token"],
-        probe_until=from_ms(row["probe_until"]),
-        changed_at=from_ms(row["changed_at"]),
+        probe_until=optional_time_of(row, "probe_until"),
+        changed_at=time_of(row, "changed_at"),
     )

@@ -61,7 +61,9 @@ class SqliteConnections:
             raise DuplicateConfigName("a connection with this config name exists")
 
     async def get(self, connection_id: ConnectionId) -> Connection | None:
-        return await self._database.read(lambda session: _find(session, connection_id))
+        return await self._database.read_row(
+            _LIVE_BY_ID, rows.connection_of, id=connection_id.bytes
+        )
 
     async def find_by_config_names(self, names: Sequence[str]) -> list[Connection]:
         def find(session: Session) -> list[Connection]:
@@ -96,12 +98,12 @@ class SqliteConnections:
 
         return await self._database.read(find)
 
-    async def update(self, connection: Connection, *, read_at: datetime) -> UpdateAnswer:
+    async def update(self, connection: Connection, *, before: Connection) -> UpdateAnswer:
         def update(session: Session) -> UpdateAnswer:
-            stored = _find(session, connection.id)
+            stored = live_connection(session, connection.id)
             if stored is None:
                 return UpdateAnswer.GONE
-            if stored.updated_at != read_at:
+            if not stored.is_as_read(before):
                 return UpdateAnswer.CHANGED
             own_id = connection.id.bytes
             if session.row(_NAME_IS_TAKEN, config_name=connection.config_name, id=own_id):
@@ -129,7 +131,8 @@ class SqliteConnections:
         }
 
         def assign(session: Session) -> Connection | None:
-            return _find(session, connection_id) if session.change(_ASSIGN, values) else None
+            is_ours = session.change(_ASSIGN, values)
+            return live_connection(session, connection_id) if is_ours else None
 
         return await self._database.write(assign)
 
@@ -138,6 +141,7 @@ class SqliteConnections:
         return await self._database.write(lambda session: session.change(_DELETE, values)) == 1
 
 
-def _find(session: Session, connection_id: ConnectionId) -> Connection | None:
+def live_connection(session: Session, connection_id: ConnectionId) -> Connection | None:
+    """None: not there, or deleted. Raise RecordCorrupt."""
     row = session.row(_LIVE_BY_ID, id=connection_id.bytes)
     return rows.connection_of(row) if row is not None else None

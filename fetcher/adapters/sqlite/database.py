@@ -3,8 +3,8 @@
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self, TypeAlias, TypeVar
 
@@ -12,6 +12,7 @@ import trio
 
 from fetcher.adapters.sqlite import schema
 from fetcher.adapters.sqlite.metadata_filter import add_metadata_function
+from fetcher.adapters.sqlite.still_file import READ_ONLY, is_still, lies_read_only, still_address
 from fetcher.domain.errors import PortUnavailable, StartRefused
 
 T = TypeVar("T")
@@ -35,12 +36,26 @@ _NOW: Final = "SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS I
 Parameters: TypeAlias = Mapping[str, str | int | bytes | None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Session:
-    """An open transaction. ``now_ms`` is the store's clock, the same for all of it."""
+    """An open transaction."""
 
     connection: sqlite3.Connection
-    now_ms: int
+    _told: set[str] = field(default_factory=set)
+    _now_ms: int | None = field(init=False, default=None)
+
+    @property
+    def now_ms(self) -> int:
+        """The store's clock, the same for all of the transaction."""
+        if self._now_ms is None:
+            self._now_ms = int(self.connection.execute(_NOW).fetchone()[0])
+        return self._now_ms
+
+    def is_first_time(self, what: str) -> bool:
+        """For a word that the log needs once in the life of the process."""
+        is_first = what not in self._told
+        self._told.add(what)
+        return is_first
 
     def rows(self, statement: str, **parameters: str | int | bytes | None) -> list[sqlite3.Row]:
         return self.connection.execute(statement, parameters).fetchall()
@@ -65,12 +80,15 @@ class Database:
     def __init__(self, writer: sqlite3.Connection, readers: list[sqlite3.Connection]) -> None:
         self._writer = writer
         self._idle_readers = readers
+        self._told: set[str] = set()
         self._write_limiter = trio.CapacityLimiter(1)
         self._read_limiter = trio.CapacityLimiter(len(readers))
 
     @classmethod
     async def open(cls, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> Self:
-        """Open the file, or make it with its tables. Raise StartRefused."""
+        """Open the file, or make it with its tables; in a folder that is read-only it is only read.
+        Raise StartRefused.
+        """
         return await trio.to_thread.run_sync(cls._open, path, busy_seconds)
 
     async def write(self, work: Callable[[Session], T]) -> T:
@@ -81,8 +99,39 @@ class Database:
 
     async def read(self, work: Callable[[Session], T]) -> T:
         """Run ``work`` on one snapshot of the records."""
+
+        def transact(reader: sqlite3.Connection) -> T:
+            return _transact(reader, "BEGIN", lambda: work(Session(reader)))
+
+        return await self._read(transact)
+
+    async def read_row(
+        self,
+        statement: str,
+        made: Callable[[sqlite3.Row], T],
+        **parameters: str | int | bytes | None,
+    ) -> T | None:
+        """What is made of the first row of one statement; None where there is no row."""
+        found = await self.read_rows(statement, **parameters)
+        return made(found[0]) if found else None
+
+    async def read_rows(
+        self, statement: str, **parameters: str | int | bytes | None
+    ) -> Sequence[sqlite3.Row]:
+        """All rows of one statement.
+
+        It sees one snapshot by itself, and costs half of a transaction, most of which is its
+        thread's waiting for the interpreter's lock.
+        """
+
+        def fetch(reader: sqlite3.Connection) -> list[sqlite3.Row]:
+            return reader.execute(statement, parameters).fetchall()
+
+        return await self._read(fetch)
+
+    async def _read(self, use: Callable[[sqlite3.Connection], T]) -> T:
         with trio.move_on_after(QUEUE_SECONDS):
-            return await trio.to_thread.run_sync(self._read_now, work, limiter=self._read_limiter)
+            return await trio.to_thread.run_sync(self._read_now, use, limiter=self._read_limiter)
         raise PortUnavailable("the record store is busy")
 
     async def aclose(self) -> None:
@@ -92,9 +141,13 @@ class Database:
 
     def _write_now(self, work: Callable[[Session], T]) -> T:
         until = time.monotonic() + RUN_SECONDS
-        return _transact(self._writer, "BEGIN IMMEDIATE", work, lambda: time.monotonic() > until)
 
-    def _read_now(self, work: Callable[[Session], T]) -> T:
+        def transact(writer: sqlite3.Connection) -> T:
+            return _transact(writer, "BEGIN IMMEDIATE", lambda: work(Session(writer, self._told)))
+
+        return _guarded(self._writer, transact, lambda: time.monotonic() > until)
+
+    def _read_now(self, use: Callable[[sqlite3.Connection], T]) -> T:
         until = time.monotonic() + RUN_SECONDS
 
         def must_stop() -> bool:
@@ -102,7 +155,7 @@ class Database:
 
         reader = self._idle_readers.pop()
         try:
-            return _transact(reader, "BEGIN", work, must_stop)
+            return _guarded(reader, use, must_stop)
         except PortUnavailable:
             trio.from_thread.check_cancelled()
             raise
@@ -120,6 +173,9 @@ class Database:
         try:
             if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
                 problem = f"needs SQLite 3.37 or later, this one is {sqlite3.sqlite_version}"
+            elif is_still(path):
+                connections += [_connect_still(path) for _ in range(1 + READERS)]
+                problem = _unfit(connections[0])
             else:
                 _make_private(path)
                 connections.append(_connect(path, busy_seconds))
@@ -131,6 +187,8 @@ class Database:
             problem = f"cannot be opened ({_error_name(error)})"
         except OSError as error:
             problem = f"cannot be opened ({type(error).__name__})"
+        if problem is not None and lies_read_only(path):
+            problem = f"{problem}: {READ_ONLY}"
         if problem is not None:
             for connection in connections:
                 connection.close()
@@ -151,13 +209,31 @@ def _make_private(path: Path) -> None:
 
 
 def _connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        path, timeout=busy_seconds, isolation_level=None, check_same_thread=False
+    return _set_up(
+        sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
     )
+
+
+def _connect_still(path: Path) -> sqlite3.Connection:
+    address = still_address(path)
+    return _set_up(
+        sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+    )
+
+
+def _set_up(connection: sqlite3.Connection) -> sqlite3.Connection:
     connection.row_factory = sqlite3.Row
     connection.execute("PRAGMA trusted_schema = OFF")
     add_metadata_function(connection)
     return connection
+
+
+def _unfit(reader: sqlite3.Connection) -> str | None:
+    """What keeps a file that cannot be changed from being read; None where nothing does."""
+    version = reader.execute("PRAGMA user_version").fetchone()[0]
+    if version != schema.VERSION:
+        return f"has schema {version}, not the {schema.VERSION} that is read here"
+    return None
 
 
 def _prepare(writer: sqlite3.Connection) -> str | None:
@@ -182,21 +258,23 @@ def _prepare(writer: sqlite3.Connection) -> str | None:
     return None
 
 
-def _transact(
+def _transact(connection: sqlite3.Connection, begin: str, work: Callable[[], T]) -> T:
+    connection.execute(begin)
+    result = work()
+    connection.execute("COMMIT")
+    return result
+
+
+def _guarded(
     connection: sqlite3.Connection,
-    begin: str,
-    work: Callable[[Session], T],
+    use: Callable[[sqlite3.Connection], T],
     must_stop: Callable[[], bool],
 ) -> T:
     """The one place where the library's errors become ours: none of its text leaves."""
     failure = None
     try:
         connection.set_progress_handler(must_stop, _STEPS_BETWEEN_LOOKS)
-        connection.execute(begin)
-        now_ms: int = connection.execute(_NOW).fetchone()[0]
-        result = work(Session(connection, now_ms))
-        connection.execute("COMMIT")
-        return result
+        return use(connection)
     except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
         # A rule of the schema that we broke ourselves: an error of the program, not of the store.
         raise

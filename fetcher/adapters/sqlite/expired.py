@@ -8,8 +8,8 @@ from fetcher.adapters.sqlite.job_rows import (
     end_job,
     find_job,
     next_end,
-    readable_jobs,
     save_state,
+    sorted_out,
 )
 from fetcher.adapters.sqlite.times import from_ms, later_ms, to_ms
 from fetcher.domain import job_transitions as transitions
@@ -37,9 +37,7 @@ class SqliteExpiredLeases:
     async def find_expired(self, *, limit: int) -> list[Job]:
         def find(session: Session) -> tuple[list[Job], list[bytes], bool]:
             found = session.rows(_RAN_OUT, now=session.now_ms, limit=limit)
-            jobs = readable_jobs(found)
-            readable = {job.id.bytes for job in jobs}
-            unreadable = [row["id"] for row in found if row["id"] not in readable]
+            jobs, unreadable = sorted_out(found)
             return jobs, unreadable, session.row(_LEASELESS) is not None
 
         def push_back(session: Session) -> None:
@@ -54,9 +52,10 @@ class SqliteExpiredLeases:
             return session.change(_GIVE_LEASE, {"until": until})
 
         jobs, unreadable, some_without_lease = await self._database.read(find)
-        if unreadable:
+        while unreadable:
             # Left at the head of every search, a batch of them would keep all others waiting.
             await self._database.write(push_back)
+            jobs, unreadable, some_without_lease = await self._database.read(find)
         if some_without_lease:
             await self._database.write(give_lease)
         return jobs

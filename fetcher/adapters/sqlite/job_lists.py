@@ -2,7 +2,7 @@
 
 from fetcher.adapters.sqlite import rows
 from fetcher.adapters.sqlite.times import to_ms
-from fetcher.domain.jobs import JobQuery
+from fetcher.domain.job_store import JobQuery
 
 
 def list_statement(query: JobQuery) -> tuple[str, rows.Values]:

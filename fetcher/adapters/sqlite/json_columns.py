@@ -34,7 +34,7 @@ def load(column: str, text: str, build: Callable[[JsonValue], T]) -> T:
     """What ``build`` makes of the column's JSON."""
     try:
         return build(parse(text.encode(), max_depth=_MAX_DEPTH))
-    except (JsonTextError, AttributeError, KeyError, TypeError, ValueError):
+    except (JsonTextError, AttributeError, KeyError, OverflowError, TypeError, ValueError):
         failure = RecordCorrupt(f"the column {column} holds something else")
     raise failure
 

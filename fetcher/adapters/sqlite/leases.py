@@ -11,17 +11,8 @@ from fetcher.adapters.sqlite.job_rows import end_job, find_job, next_end, save_s
 from fetcher.adapters.sqlite.times import from_ms, later_ms
 from fetcher.domain import job_transitions as transitions
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import (
-    Claimed,
-    ClaimRefusal,
-    FinishAnswer,
-    Job,
-    JobStatus,
-    Lease,
-    LeaseState,
-    Progress,
-    TerminalOutcome,
-)
+from fetcher.domain.job_store import Claimed, ClaimRefusal, FinishAnswer, Lease, LeaseState
+from fetcher.domain.jobs import Job, JobStatus, Progress, TerminalOutcome
 
 
 class SqliteLeases:

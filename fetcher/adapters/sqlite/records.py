@@ -5,9 +5,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from fetcher.adapters.sqlite.audit import SqliteAudit
 from fetcher.adapters.sqlite.breakers import SqliteBreakers
 from fetcher.adapters.sqlite.cleanup import SqliteCleanup
 from fetcher.adapters.sqlite.connections import SqliteConnections
+from fetcher.adapters.sqlite.credentials import SqliteCredentials
 from fetcher.adapters.sqlite.database import BUSY_SECONDS, Database
 from fetcher.adapters.sqlite.dispatch import SqliteDispatch
 from fetcher.adapters.sqlite.events import SqliteEvents
@@ -16,6 +18,8 @@ from fetcher.adapters.sqlite.jobs import SqliteJobs
 from fetcher.adapters.sqlite.leases import SqliteLeases
 from fetcher.adapters.sqlite.probe import record_store_probe
 from fetcher.adapters.sqlite.recovery import RestartRecovery
+from fetcher.adapters.sqlite.retention import SqliteRetention
+from fetcher.adapters.sqlite.statistics import SqliteStatistics
 from fetcher.ports import Probe, RecordStore
 
 
@@ -41,6 +45,7 @@ async def open_sqlite_records(
     try:
         yield SqliteRecordStore(
             connections=SqliteConnections(database),
+            credentials=SqliteCredentials(database),
             breakers=SqliteBreakers(database),
             jobs=SqliteJobs(database),
             dispatch=SqliteDispatch(database),
@@ -48,6 +53,9 @@ async def open_sqlite_records(
             expired=SqliteExpiredLeases(database),
             events=SqliteEvents(database),
             cleanup=SqliteCleanup(database),
+            retention=SqliteRetention(database),
+            audit=SqliteAudit(database),
+            statistics=SqliteStatistics(database),
             recovery=RestartRecovery(database),
             probe=record_store_probe(database),
         )

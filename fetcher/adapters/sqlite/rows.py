@@ -6,12 +6,13 @@ from typing import TypeAlias
 from uuid import UUID
 
 from fetcher.adapters.sqlite import json_columns as columns
-from fetcher.adapters.sqlite.times import from_ms, to_ms
+from fetcher.adapters.sqlite.times import optional_time_of, time_of, to_ms
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.errors import RecordCorrupt
 from fetcher.domain.ids import ConnectionId, JobId
 from fetcher.domain.jobs import EventMark, Job, JobStatus, ResultFacts, TerminalOutcome
 from fetcher.domain.json_text import dumps
+from fetcher.domain.trace_context import TraceContext, trace_context
 
 Values: TypeAlias = dict[str, str | int | bytes | None]
 
@@ -56,13 +57,13 @@ def connection_of(row: Row) -> Connection:
         username=row["username"],
         password_encrypted=row["password_encrypted"],
         encryption_key_version=row["encryption_key_version"],
-        created_at=from_ms(row["created_at"]),
-        updated_at=from_ms(row["updated_at"]),
+        created_at=time_of(row, "created_at"),
+        updated_at=time_of(row, "updated_at"),
         product_name=row["product_name"],
         schema=row["schema"],
         tls=columns.load("tls", row["tls"], columns.tls) if row["tls"] is not None else None,
         metadata=columns.load("metadata", row["metadata"], columns.plain_object),
-        deleted_at=from_ms(row["deleted_at"]),
+        deleted_at=optional_time_of(row, "deleted_at"),
     )
 
 
@@ -73,6 +74,8 @@ def request_values(job: Job) -> Values:
         "created_at": to_ms(job.created_at),
         "request_hash": job.request_hash,
         "request_id": job.request_id,
+        "traceparent": job.trace.parent if job.trace else None,
+        "tracestate": (job.trace.state or None) if job.trace else None,
         "idempotency_key": job.idempotency_key,
         "product": job.product_name,
         "mapped_fields": dumps(job.mapped_fields),
@@ -137,14 +140,15 @@ def job_of(row: Row) -> Job:
     return Job(
         id=job_id_of(row),
         status=JobStatus(row["status"]),
-        created_at=from_ms(row["created_at"]),
+        created_at=time_of(row, "created_at"),
         mapped_fields=columns.load("mapped_fields", row["mapped_fields"], columns.mapped_fields),
         request_hash=row["request_hash"],
         filters=columns.load("filters", row["filters"], columns.filters),
         metadata=columns.load("metadata", row["metadata"], columns.plain_object),
         options=columns.load("options", row["options"], columns.options),
         request_id=row["request_id"],
-        completed_at=from_ms(row["completed_at"]),
+        trace=trace_of(row),
+        completed_at=optional_time_of(row, "completed_at"),
         result=_result_of(row) if has_result else None,
         failure=columns.load("failure", row["failure"], columns.failure)
         if row["failure"] is not None
@@ -153,19 +157,24 @@ def job_of(row: Row) -> Job:
         takeovers=row["takeovers"],
         lease_owner=row["lease_owner"],
         lease_token=row["lease_token"],
-        lease_until=from_ms(row["lease_until"]),
-        started_at=from_ms(row["started_at"]),
-        due_at=from_ms(row["due_at"]),
+        lease_until=optional_time_of(row, "lease_until"),
+        started_at=optional_time_of(row, "started_at"),
+        due_at=optional_time_of(row, "due_at"),
         waiting_reason=row["waiting_reason"],
-        dispatched_at=from_ms(row["dispatched_at"]),
+        dispatched_at=optional_time_of(row, "dispatched_at"),
         dispatch_seq=row["dispatch_seq"],
-        cancel_requested=from_ms(row["cancel_requested"]),
+        cancel_requested=optional_time_of(row, "cancel_requested"),
         event_pending=bool(row["event_pending"]),
         attempts=columns.load("attempts", row["attempts"], columns.attempts),
         progress=columns.load("progress", row["progress"], columns.progress),
-        result_deleted_at=from_ms(row["result_deleted_at"]),
+        result_deleted_at=optional_time_of(row, "result_deleted_at"),
         idempotency_key=row["idempotency_key"],
     )
+
+
+def trace_of(row: Row) -> TraceContext | None:
+    """What is no trace context any more is none: it decides nothing about the job."""
+    return trace_context(row["traceparent"], row["tracestate"])
 
 
 def job_id_of(row: Row) -> JobId:
@@ -176,7 +185,7 @@ def mark_of(row: Row) -> EventMark:
     return EventMark(
         status=row["event_status"],
         payload=row["event_payload"],
-        time=from_ms(row["event_time"]),
+        time=time_of(row, "event_time"),
     )
 
 

@@ -154,6 +154,56 @@ _FOURTH: Final = (
     """,
 )
 
+_FIFTH: Final = (
+    """
+    CREATE INDEX job_kept_result ON job (completed_at, id)
+    WHERE status = 'completed' AND result_path IS NOT NULL AND result_deleted_at IS NULL
+    """,
+)
+
+_SIXTH: Final = ("ALTER TABLE job ADD COLUMN cleanup_until INTEGER",)
+
+_SEVENTH: Final = (
+    """
+    CREATE TABLE audit (
+        id BLOB NOT NULL PRIMARY KEY CHECK (length(id) = 16),
+        time INTEGER NOT NULL,
+        actor TEXT NOT NULL,
+        action TEXT NOT NULL,
+        target TEXT NOT NULL,
+        product TEXT NOT NULL,
+        request_id TEXT NOT NULL,
+        outcome TEXT NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX audit_time ON audit (time, id)",
+    "CREATE INDEX audit_target ON audit (target, time, id)",
+)
+
+
+_EIGHTH: Final = (
+    "ALTER TABLE job ADD COLUMN traceparent TEXT",
+    "ALTER TABLE job ADD COLUMN tracestate TEXT",
+)
+
+
+_NINTH: Final = (
+    """
+    CREATE INDEX job_failed ON job (completed_at, id)
+    WHERE status = 'failed' AND completed_at IS NOT NULL
+    """,
+    # Beside the one in the job's own row: whoever repeats a request may bring a key of its own.
+    """
+    CREATE TABLE job_key (
+        key TEXT NOT NULL PRIMARY KEY,
+        job_id BLOB NOT NULL
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX job_key_of_job ON job_key (job_id)",
+    "CREATE INDEX audit_actor ON audit (actor, time, id)",
+    "CREATE INDEX audit_action ON audit (action, time, id)",
+)
+
 
 def _to_version_1(connection: sqlite3.Connection) -> None:
     for statement in _FIRST:
@@ -185,7 +235,36 @@ def _to_version_4(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-STEPS: Final = (_to_version_1, _to_version_2, _to_version_3, _to_version_4)
+def _to_version_5(connection: sqlite3.Connection) -> None:
+    for statement in _FIFTH:
+        connection.execute(statement)
+
+
+def _to_version_6(connection: sqlite3.Connection) -> None:
+    for statement in _SIXTH:
+        connection.execute(statement)
+
+
+def _to_version_7(connection: sqlite3.Connection) -> None:
+    for statement in _SEVENTH:
+        connection.execute(statement)
+
+
+def _to_version_8(connection: sqlite3.Connection) -> None:
+    for statement in _EIGHTH:
+        connection.execute(statement)
+
+
+def _to_version_9(connection: sqlite3.Connection) -> None:
+    for statement in _NINTH:
+        connection.execute(statement)
+
+
+STEPS: Final = (
+    *(_to_version_1, _to_version_2, _to_version_3),
+    *(_to_version_4, _to_version_5, _to_version_6),
+    *(_to_version_7, _to_version_8, _to_version_9),
+)
 """What makes version 1 of an empty file, version 2 of version 1, and so on."""
 
 VERSION: Final = len(STEPS)

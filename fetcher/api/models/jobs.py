@@ -37,7 +37,8 @@ Seconds = Annotated[
     float, BeforeValidator(_seconds), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})
 ]
 Count = Annotated[int, WithJsonSchema({"type": "integer", "minimum": 1})]
-"""At least 1, and at most what this service allows: judged with the other rules."""
+"""At least 1, and at most what this service allows: judged with the other rules, and told in the
+document with the figures."""
 
 
 def _one_of(*allowed: str) -> WithJsonSchema:

@@ -22,10 +22,13 @@ from fetcher.domain.tls_modes import TLS_MODES, VERIFYING_TLS_MODES
 
 Schema = dict[str, Any]
 
-NOT_BLANK: Final = r"\S"
-PRINTABLE: Final = r"^[^\u0000-\u001f\u007f]*[^\s\u0000-\u001f\u007f][^\u0000-\u001f\u007f]*$"
+BLANK: Final = r"\t-\r\u001c-\u0020\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+"""What the rules take for blank, within brackets; a regular expression's own class of blanks is
+another one in each language."""
+NOT_BLANK: Final = rf"[^{BLANK}]"
+PRINTABLE: Final = rf"^[^\u0000-\u001f\u007f]*[^{BLANK}\u0000-\u001f\u007f][^\u0000-\u001f\u007f]*$"
 NO_NUL: Final = r"^[^\u0000]*$"
-NAME: Final = r"^[^\u0000]*[^\s\u0000][^\u0000]*$"
+NAME: Final = rf"^[^\u0000]*[^{BLANK}\u0000][^\u0000]*$"
 HOST_NAME: Final = (
     r"^(?![^\n]*\.\.)(?!(?:[^\n]*\.)?(?:[0-9]+|0[xX][0-9a-fA-F]*)$)"
     r"[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$"
@@ -33,7 +36,7 @@ HOST_NAME: Final = (
 """The rule of :func:`fetcher.commands.connection_rules.is_host` for names."""
 
 SOURCE_PATH: Final = (
-    r"^(?!\s*/)(?!(?:[^\u0000]*/)?\s*\.\.\s*(?:/|$))(?=[^\u0000]*[^/.\s])"
+    rf"^(?![{BLANK}]*/)(?!(?:[^\u0000]*/)?[{BLANK}]*\.\.[{BLANK}]*(?:/|$))(?=[^\u0000]*[^/.{BLANK}])"
     r"[^\\\u0000-\u001f\u007f]+$"
 )
 """The rule of :func:`fetcher.commands.connection_rules.is_source_path`."""
@@ -137,7 +140,7 @@ def create_connection_schema(schema: Schema) -> None:
 def _of_server(source_type: SourceType) -> Schema:
     metadata = _METADATA
     if source_type is SourceType.ORACLE:
-        service = {"type": "string", "pattern": r"^[^\s()='\"\\,\u0000-\u001f\u007f]+$"}
+        service = {"type": "string", "pattern": rf"^[^{BLANK}()='\"\\,\u0000-\u001f\u007f]+$"}
         metadata = {
             **_METADATA,
             "properties": {**_METADATA["properties"], "serviceName": service},
@@ -240,6 +243,7 @@ MAPPED_FIELDS: Final[Schema] = _names_to(
             "type": "array",
             "items": _NAME,
             "minItems": 1,
+            "anyOf": [{"maxItems": 1}, {"items": {"not": {"const": "*"}}}],
             "description": "At most 50 different names, or `*` alone",
         },
         least=1,

@@ -1,7 +1,8 @@
 """Bodies of ``validate-schema`` (spec rest-api 8.9)."""
 
-from collections.abc import Sequence
-from typing import Annotated, Self
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Final, Self
 
 from pydantic import ConfigDict, WithJsonSchema
 
@@ -9,7 +10,15 @@ from fetcher.api.models.connections import Answer
 from fetcher.api.models.request_schemas import ASKED_FIELDS
 from fetcher.api.payloads import Part
 from fetcher.domain.job_order import AskedFields
-from fetcher.domain.schema_mismatches import SchemaMismatch
+from fetcher.domain.schema_mismatches import MismatchType, SchemaMismatch
+
+NOT_THERE: Final = "does not exist"
+_KINDS: Final[Mapping[MismatchType, str]] = MappingProxyType(
+    {
+        MismatchType.DATA_SOURCE_DOWN: "cannot be reached",
+        MismatchType.AMBIGUOUS_NAME: "may mean several things",
+    }
+)
 
 
 class ValidateSchemaRequest(Part):
@@ -67,4 +76,6 @@ class SchemaMismatchAnswer(Answer):
     @classmethod
     def of(cls, found: Sequence[SchemaMismatch]) -> Self:
         errors = [MismatchAnswer.of(mismatch) for mismatch in found]
-        return cls(message=f"{len(errors)} of what was asked for does not exist", errors=errors)
+        kinds = {_KINDS.get(mismatch.type, NOT_THERE) for mismatch in found}
+        why = " or ".join(sorted(kinds, key=(NOT_THERE, *_KINDS.values()).index))
+        return cls(message=f"{len(errors)} of what was asked for {why}", errors=errors)

@@ -10,8 +10,9 @@ from fetcher.ports import ProbeResult, ProbeStatus
 
 
 class HealthBody(Answer):
-    status: Literal["healthy", "unhealthy"]
+    # in this order: the whole body is the Wire's
     reason: str | None = None
+    status: Literal["healthy", "unhealthy"]
 
     @classmethod
     def of(cls, *, self_probe_passed: bool) -> Self:
@@ -49,6 +50,32 @@ class ReadinessBody(Answer):
     checks: dict[str, CheckBody]
     version: str
     deployment_mode: str
+
+
+class TenantReadinessBody(Answer):
+    """What the tenant route refuses with (spec configuration 7): no problem body, by the Wire."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    error: str
+    tenant_id: str | None = None
+
+
+class TenantReadyBody(ReadinessBody):
+    tenant_id: str
+
+
+class TenantUnreadyBody(Answer):
+    """Either what the tenant lacks, or why it was not looked at (``error``)."""
+
+    model_config = ConfigDict(alias_generator=None)
+
+    error: str | None = None
+    status: Literal["unhealthy"] | None = None
+    checks: dict[str, CheckBody] | None = None
+    version: str | None = None
+    deployment_mode: str | None = None
+    tenant_id: str | None = None
 
 
 class VersionBody(Answer):

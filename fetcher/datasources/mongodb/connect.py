@@ -27,6 +27,7 @@ from fetcher.datasources.mongodb.members import (
     read_from,
 )
 from fetcher.datasources.targets import Target
+from fetcher.datasources.threads import SourceThreads, ThreadKind, ThreadLimiter, in_thread
 from fetcher_engine import SourceFailure, Stage
 
 TOTAL_SECONDS: Final = 10.0
@@ -34,10 +35,10 @@ PHASE_SECONDS: Final = 5.0
 PROOF_SECONDS: Final = 1.5
 CLOSE_SECONDS: Final = 2.0
 
-_THREADS: Final = trio.CapacityLimiter(32)
+_CALLS: Final = ThreadKind(32)
 """Threads that wait for MongoDB servers; nobody else's work waits behind them."""
 
-_CLOSERS: Final = trio.CapacityLimiter(32)
+_CLOSERS: Final = ThreadKind(32)
 """As many as may have to end at once. What ends a session must not wait for the reads of others."""
 
 _ROLES: Final = ("isWritablePrimary", "secondary", "setName", "msg")
@@ -49,12 +50,14 @@ T = TypeVar("T")
 class MongoSession:
     """A logged-in client. One call at a time; ``hello`` is how the server presented itself."""
 
-    def __init__(self, watched: WatchedClient, hello: Hello) -> None:
+    def __init__(self, watched: WatchedClient, hello: Hello, threads: SourceThreads) -> None:
         self._watched = watched
-        self._thread = DriverThread(_THREADS, watched.interrupt)
+        self._thread = DriverThread(threads.of(_CALLS), watched.interrupt)
+        self._closers = threads.of(_CLOSERS)
         self._is_closed = False
         self._reading: ClientSession | None = None
         self.client = watched.client
+        self.threads = threads
         self.hello = hello
         self.last_words: Callable[[], None] | None = None
         """What is still to be said to the server before the end; it blocks."""
@@ -94,7 +97,7 @@ class MongoSession:
             return
         self._is_closed = True
         with trio.CancelScope(shield=True):
-            await _closed(self._watched, self.last_words)
+            await _closed(self._watched, self.last_words, self._closers)
 
 
 async def open_session(target: Target, *, auth_source: str) -> MongoSession:
@@ -139,7 +142,9 @@ class _Way:
     async def _reach(self, target: Target, wanted: ReadFrom) -> MongoSession | Hello:
         """A session with this server; where it does not suit, what it says of itself."""
         self.stage = Stage.DNS
-        addresses = await resolve(target.host, target.port, judge=target.judge)
+        addresses = await resolve(
+            target.host, target.port, judge=target.judge, threads=target.threads
+        )
         self.stage = Stage.TCP
         with await dial(addresses, target.port) as answered:
             address = str(answered.getpeername()[0])
@@ -156,11 +161,12 @@ async def _log_in(
         watched = make_client(
             target, address, auth_source=auth_source, read_preference=wanted.preference
         )
-        greeting = await DriverThread(_THREADS, watched.interrupt).run(_greeting(watched, wanted))
+        thread = DriverThread(target.threads.of(_CALLS), watched.interrupt)
+        greeting = await thread.run(_greeting(watched, wanted))
         if greeting is not None:
             if not wanted.suits(greeting):
                 return greeting
-            session, watched = MongoSession(watched, greeting), None
+            session, watched = MongoSession(watched, greeting, target.threads), None
             return session
         if watched.look.failure is not None:
             failure = connect_failure(watched.look.failure)
@@ -171,7 +177,7 @@ async def _log_in(
     finally:
         if watched is not None:
             with trio.CancelScope(shield=True):
-                await _closed(watched, None)
+                await _closed(watched, None, target.threads.of(_CLOSERS))
     raise failure
 
 
@@ -191,7 +197,9 @@ def _greeting(watched: WatchedClient, wanted: ReadFrom) -> Callable[[], Hello | 
     return greet
 
 
-async def _closed(watched: WatchedClient, before: Callable[[], None] | None) -> None:
+async def _closed(
+    watched: WatchedClient, before: Callable[[], None] | None, closers: ThreadLimiter
+) -> None:
     def close() -> None:
         watched.resume()
         try:
@@ -206,4 +214,4 @@ async def _closed(watched: WatchedClient, before: Callable[[], None] | None) -> 
             pass
         watched.interrupt()
 
-    await trio.to_thread.run_sync(close, limiter=_CLOSERS)
+    await in_thread(closers, close)

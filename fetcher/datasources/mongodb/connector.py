@@ -20,11 +20,12 @@ from fetcher.datasources.mongodb.schema import Source
 from fetcher.datasources.snapshots import SnapshotRefused
 from fetcher.datasources.source_settings import ReadSettings
 from fetcher.datasources.targets import Target
+from fetcher.datasources.threads import ThreadKind, in_thread
 from fetcher_engine import EncodedBatch, SchemaSnapshot, SourceFailure, Stage, StreamRequest
 
 NO_PROGRESS_SECONDS: Final = 60.0
 
-_WRITERS: Final = trio.CapacityLimiter(1)
+_WRITERS: Final = ThreadKind(1)
 """The thread that turns documents into JSON. Two would be no faster, since they hold the same lock,
 and would keep the event loop from it for twice as long."""
 
@@ -47,6 +48,7 @@ class MongoReading:
         on_refusal: Callable[[], None],
     ) -> None:
         self._session = session
+        self._writers = session.threads.of(_WRITERS)
         self._snapshot = snapshot
         self._on_refusal = on_refusal
         self._rows: CollectionRows | None = None
@@ -72,7 +74,7 @@ class MongoReading:
     async def next_batch(self, rows: CollectionRows) -> EncodedBatch | None:
         while rows.waits_for_server:
             await self._run(rows.fetch, rows)
-        batch = await trio.to_thread.run_sync(rows.next_batch, limiter=_WRITERS)
+        batch = await in_thread(self._writers, rows.next_batch)
         if batch is None:
             self._rows = None
         return batch

@@ -18,13 +18,14 @@ from fetcher.datasources.mysql.errors import INVALID_SETTING, TIMEOUT, connect_f
 from fetcher.datasources.mysql.link import Link
 from fetcher.datasources.mysql.tls import IF_OFFERED, mode_of, tls_context
 from fetcher.datasources.targets import Target
+from fetcher.datasources.threads import ThreadKind
 from fetcher_engine import SourceFailure, Stage
 
 TOTAL_SECONDS: Final = 10.0
 LOGIN_SECONDS: Final = 5.0
 """For TLS and login on one address; dialling has as much."""
 
-THREADS: Final = trio.CapacityLimiter(64)
+CALLS: Final = ThreadKind(64)
 """Sessions of the process that may be in a call of the driver at once."""
 
 _MAX_CHARS: Final = 4096
@@ -54,7 +55,7 @@ async def connect(
     target: Target,
     *,
     address: str | None = None,
-    limiter: trio.CapacityLimiter = THREADS,
+    kind: ThreadKind = CALLS,
 ) -> Opened:
     """Resolve, dial, encrypt and log in within 10 seconds; ``address`` was judged before.
 
@@ -66,16 +67,16 @@ async def connect(
         addresses = (
             (address,)
             if address is not None
-            else await resolve(target.host, target.port, judge=target.judge)
+            else await resolve(target.host, target.port, judge=target.judge, threads=target.threads)
         )
         stage[0] = Stage.TCP
         connected = await dial(addresses, target.port)
-        return await _log_in(target, connected, stage, limiter)
+        return await _log_in(target, connected, stage, kind)
     raise SourceFailure(stage[0], TIMEOUT)
 
 
 async def _log_in(
-    target: Target, connected: socket.socket, stage: list[Stage], limiter: trio.CapacityLimiter
+    target: Target, connected: socket.socket, stage: list[Stage], kind: ThreadKind
 ) -> Opened:
     def encrypting() -> None:
         stage[0] = Stage.TLS
@@ -93,7 +94,7 @@ async def _log_in(
         mode = mode_of(target.tls)
         # the server speaks first: what is waited for until the handshake is to begin it
         stage[0] = Stage.AUTH if target.tls is None or mode == IF_OFFERED else Stage.TLS
-        thread = DriverThread(limiter, partial(_shut, wire))
+        thread = DriverThread(target.threads.of(kind), partial(_shut, wire))
 
         def work() -> Link:
             context = tls_context(target.tls)

@@ -5,6 +5,7 @@ the socket's bytes here (decision 024): a row is a packet with one text, and not
 but that text. All of it blocks.
 """
 
+import io
 import socket
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -14,6 +15,7 @@ import pymysql  # type: ignore[import-untyped] # its stubs are no dependency: th
 from pymysql.constants import CLIENT  # type: ignore[import-untyped]
 from pymysql.converters import encoders  # type: ignore[import-untyped]
 
+from fetcher.datasources.giving_way import PoliteReader
 from fetcher.datasources.mysql.errors import LOST, UNKNOWN_METHOD
 from fetcher.datasources.mysql.fenced_packets import CutRows, FencedPackets
 from fetcher.datasources.mysql.tls import IF_OFFERED, VERIFIED, WatchedContext
@@ -21,6 +23,9 @@ from fetcher.datasources.targets import Target
 
 RECEIVE_BYTES: Final = 256 * 1024
 """A slow reader finds that much; fewer, larger pieces mean fewer waits for the interpreter."""
+
+RESULT_BYTES: Final = 64 * 1024
+"""Of a short result that are read at once."""
 
 _RESET_CONNECTION: Final = 0x1F
 """A command of the protocol that the driver does not know; servers do from 5.7 and 10.2 on."""
@@ -80,6 +85,9 @@ class Link:
     def log_in(self, connected: socket.socket) -> None:
         """Raise whatever the driver does."""
         self._driver.connect(connected)
+        # nothing has come that was not asked for: the driver's own reader holds no byte
+        raw = PoliteReader(self._driver._sock.makefile("rb", buffering=0))
+        self._driver._rfile = io.BufferedReader(raw, RESULT_BYTES)
 
     @property
     def thread_id(self) -> int:

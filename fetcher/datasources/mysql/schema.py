@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import trio
-
 from fetcher.compat import SourceNames, prepared_snapshot
 from fetcher.compat.names import MYSQL, shown_table
 from fetcher.datasources.mysql.link import Row
@@ -18,9 +16,10 @@ from fetcher.datasources.mysql.names import meant_tables
 from fetcher.datasources.mysql.session import Session
 from fetcher.datasources.mysql.types import text_literal
 from fetcher.datasources.row_estimates import row_estimate
+from fetcher.datasources.threads import ThreadKind, in_thread
 from fetcher_engine import AmbiguousTable, ColumnSnapshot, SchemaSnapshot, Stage, TableSnapshot
 
-_PARSERS: Final = trio.CapacityLimiter(2)
+_PARSERS: Final = ThreadKind(2)
 """Catalogues of thousands of tables are gone through beside the loop."""
 
 _TABLES: Final = """SELECT TABLE_SCHEMA, TABLE_NAME{estimate} FROM information_schema.TABLES
@@ -71,6 +70,7 @@ class Catalogue:
 
     def __init__(self, session: Session, *, include_views: bool) -> None:
         self._session = session
+        self._parsers = session.threads.of(_PARSERS)
         self._kinds = _KINDS_WITH_VIEWS if include_views else _KINDS
 
     async def snapshot(self, wanted: Iterable[str] | None, config_name: str) -> SchemaSnapshot:
@@ -89,9 +89,7 @@ class Catalogue:
                 else:
                     shown = tuple(sorted(shown_table(table.name) for table in meant))
                     ambiguous.append(AmbiguousTable(name, shown))
-        return await trio.to_thread.run_sync(
-            _schema, config_name, named, tuple(ambiguous), limiter=_PARSERS
-        )
+        return await in_thread(self._parsers, _schema, config_name, named, tuple(ambiguous))
 
     async def tables(self, wanted: Iterable[str]) -> dict[str, Table]:
         """Of the wanted tables those that exist, and are the only ones meant."""
@@ -123,12 +121,15 @@ class Catalogue:
         ]
         results = [await self._session.execute(each, Stage.SCHEMA) for each in statements]
         # the server opens every table for its checks: as long as for all else together
-        if self._session.is_mariadb and await trio.to_thread.run_sync(
-            _any_may_be_json, results[1], limiter=_PARSERS
+        if self._session.is_mariadb and await in_thread(
+            self._parsers, _any_may_be_json, results[1]
         ):
             statement = _JSON.format(scope=scope)
             results.append(await self._session.execute(statement, Stage.SCHEMA))
-        return await trio.to_thread.run_sync(_assembled, results, limiter=_PARSERS)
+        return await in_thread(self._parsers, _assembled, results)
+
+    async def _may_hold_json(self, columns: Sequence[Row]) -> bool:
+        return await in_thread(self._parsers, _any_may_be_json, columns)
 
     def _listing(self, estimate: str = "") -> str:
         return _TABLES.format(kinds=self._kinds, estimate=estimate)

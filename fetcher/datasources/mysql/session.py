@@ -23,6 +23,7 @@ from fetcher.datasources.mysql.errors import (
 from fetcher.datasources.mysql.fenced_packets import CutRows
 from fetcher.datasources.mysql.link import Link, Row
 from fetcher.datasources.targets import Target
+from fetcher.datasources.threads import SourceThreads, ThreadKind
 from fetcher_engine import SourceFailure, Stage
 
 CANCEL_SECONDS: Final = 2.0
@@ -34,7 +35,7 @@ LINGER_SECONDS: Final = 0.5
 _OLDEST: Final = {True: (10, 2), False: (5, 7)}
 """By whether it is MariaDB."""
 
-_KILLERS: Final = trio.CapacityLimiter(16)
+_KILLERS: Final = ThreadKind(16)
 """Threads that end statements: they must not wait behind those that run them."""
 
 _SETUP: Final = """SET SESSION sql_mode = '', time_zone = '+00:00', sql_auto_is_null = 0,
@@ -70,6 +71,7 @@ class Session:
         self._busy = False
         self._closed = False
         self._checks_settings = False
+        self.threads: SourceThreads = target.threads
         self.is_mariadb = "mariadb" in opened.link.server_version.lower()
 
     @classmethod
@@ -237,7 +239,7 @@ class Session:
     async def _end_statement(self) -> None:
         """From a session of its own, to the address where the statement runs."""
         try:
-            killer = await connect(self._target, address=self._opened.address, limiter=_KILLERS)
+            killer = await connect(self._target, address=self._opened.address, kind=_KILLERS)
         except SourceFailure:
             # nobody there to take it: shutting the socket has to do
             return

@@ -19,12 +19,13 @@ from fetcher.datasources.oracle.errors import INVALID_SETTING, PROTOCOL, TIMEOUT
 from fetcher.datasources.oracle.line import Line, driver_uses
 from fetcher.datasources.oracle.tls import NamedContext, tls_context
 from fetcher.datasources.targets import Target
+from fetcher.datasources.threads import ThreadKind
 from fetcher_engine import SourceFailure, Stage
 
 TOTAL_SECONDS: Final = 10.0
 LOGIN_SECONDS: Final = 5.0
 
-THREADS: Final = trio.CapacityLimiter(32)
+CALLS: Final = ThreadKind(32)
 """Calls of all Oracle sessions of the process at a time."""
 
 _UNSAFE: Final = re.compile(r"[\x00-\x20\x7f()='\"\\,]")
@@ -73,7 +74,9 @@ async def connect(target: Target) -> Connected:
     context = tls_context(target.tls, target.host)
     stage = [Stage.DNS]
     with trio.move_on_after(TOTAL_SECONDS):
-        addresses = await resolve(target.host, target.port, judge=target.judge)
+        addresses = await resolve(
+            target.host, target.port, judge=target.judge, threads=target.threads
+        )
         return await _first_that_answers(target, service, context, addresses, stage)
     raise SourceFailure(stage[0], TIMEOUT)
 
@@ -116,7 +119,7 @@ async def _log_in(
     is_done = False
     try:
         with trio.move_on_after(LOGIN_SECONDS):
-            outcome = await DriverThread(THREADS, line.shut).run(log_in)
+            outcome = await DriverThread(target.threads.of(CALLS), line.shut).run(log_in)
         is_done = not isinstance(outcome, SourceFailure | None) and line.is_taken
     finally:
         if not is_done:

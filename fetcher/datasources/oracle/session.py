@@ -13,7 +13,7 @@ import oracledb
 import trio
 
 from fetcher.datasources.driver_thread import DriverThread
-from fetcher.datasources.oracle.connect import THREADS, Connected, connect
+from fetcher.datasources.oracle.connect import CALLS, Connected, connect
 from fetcher.datasources.oracle.errors import (
     PROTOCOL,
     TIMEOUT,
@@ -21,6 +21,7 @@ from fetcher.datasources.oracle.errors import (
     statement_failure,
 )
 from fetcher.datasources.targets import Target
+from fetcher.datasources.threads import SourceThreads, ThreadKind
 from fetcher_engine import SourceFailure, Stage
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ CANCEL_SECONDS: Final = 2.0
 SETUP_SECONDS: Final = 5.0
 CATALOGUE_ROWS: Final = 2000
 
-_CLOSING_THREADS: Final = trio.CapacityLimiter(32)
+_CLOSERS: Final = ThreadKind(32)
 
 SETUP: Final = (
     "ALTER SESSION SET NLS_LANGUAGE='AMERICAN' NLS_TERRITORY='AMERICA' NLS_CALENDAR='GREGORIAN'"
@@ -48,11 +49,14 @@ SNAPSHOT: Final = "SET TRANSACTION READ ONLY"
 class Session:
     """Owned by one task. Every method but :meth:`close` raises SourceFailure."""
 
-    def __init__(self, connected: Connected, *, statement_seconds: float) -> None:
+    def __init__(
+        self, connected: Connected, threads: SourceThreads, *, statement_seconds: float
+    ) -> None:
         self._connection = connected.connection
         self._line = connected.line
         self._statement_seconds = statement_seconds
-        self._thread = DriverThread(THREADS, self._interrupt)
+        self._thread = DriverThread(threads.of(CALLS), self._interrupt)
+        self._closers = threads.of(_CLOSERS)
         self._watchdog: threading.Timer | None = None
         self._is_closed = False
         self._is_stopped = False
@@ -61,7 +65,7 @@ class Session:
     @classmethod
     async def open(cls, target: Target, *, statement_seconds: float) -> "Session":
         """Connect and prepare the session; cancelled or failed, it is closed again."""
-        session = cls(await connect(target), statement_seconds=statement_seconds)
+        session = cls(await connect(target), target.threads, statement_seconds=statement_seconds)
         is_prepared = False
         try:
             with trio.move_on_after(SETUP_SECONDS):
@@ -166,7 +170,7 @@ class Session:
         try:
             if not self._is_stopped:
                 with trio.CancelScope(shield=True), trio.move_on_after(CANCEL_SECONDS):
-                    leaving = DriverThread(_CLOSING_THREADS, self._line.shut)
+                    leaving = DriverThread(self._closers, self._line.shut)
                     await leaving.run(self._log_off)
         finally:
             self._line.close()

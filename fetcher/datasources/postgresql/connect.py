@@ -50,7 +50,9 @@ async def connect(target: Target) -> psycopg.Connection[tuple[Any, ...]]:
         raise SourceFailure(Stage.SESSION, "invalid_setting")
     stage = [Stage.DNS]
     with trio.move_on_after(TOTAL_SECONDS):
-        addresses = await resolve(target.host, target.port, judge=target.judge)
+        addresses = await resolve(
+            target.host, target.port, judge=target.judge, threads=target.threads
+        )
         with tls_keywords(target.tls) as tls:
             return await _first_that_answers(target, tls, addresses, stage)
     raise SourceFailure(stage[0], TIMEOUT)

@@ -21,9 +21,9 @@ class PostgresqlFactory(SourceFactory):
             config_name=record.config_name,
             target=lambda: target_of(record, self._settings),
             names=TableNames(
-                record.schema,
+                record.schema or record.listed_schema,
                 self._scope.tables(record.config_name),
-                keeps_default=self._settings.keeps_default_schema,
+                keeps_default=self._settings.keeps_default_schema or not record.schema,
             ),
             renderer=Renderer(self._scope.options, texts),
             settings=self._settings.reading,

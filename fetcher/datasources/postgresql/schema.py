@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
-import trio
 from psycopg import sql
 from psycopg.pq.abc import PGresult
 
@@ -19,9 +18,10 @@ from fetcher.datasources.postgresql.names import TableNames
 from fetcher.datasources.postgresql.session import Session
 from fetcher.datasources.row_estimates import FoundTable, row_estimate
 from fetcher.datasources.table_names import TableId
+from fetcher.datasources.threads import ThreadKind, in_thread
 from fetcher_engine import AmbiguousTable, ColumnSnapshot, SchemaSnapshot, Stage, TableSnapshot
 
-_PARSERS: Final = trio.CapacityLimiter(2)
+_PARSERS: Final = ThreadKind(2)
 """Catalogues of thousands of tables are parsed beside the loop."""
 
 _CATALOGUE: Final = """SELECT n.nspname, c.relname, json_agg(json_build_array(a.attname,
@@ -60,6 +60,7 @@ class Catalogue:
 
     def __init__(self, session: Session, names: TableNames, *, include_views: bool) -> None:
         self._session = session
+        self._parsers = session.threads.of(_PARSERS)
         self._names = names
         self._kinds = _TABLES + _VIEWS if include_views else _TABLES
 
@@ -132,7 +133,7 @@ class Catalogue:
         kinds = sql.SQL('{}::"char"[]').format(sql.Literal(self._kinds))
         statement = sql.SQL(_CATALOGUE).format(kinds=kinds, scope=scope, estimate=estimate)
         result = await self._session.execute(statement, Stage.SCHEMA)
-        return await trio.to_thread.run_sync(_parsed, result, limiter=_PARSERS)
+        return await in_thread(self._parsers, _parsed, result)
 
 
 def _parsed(result: PGresult) -> Mapping[TableId, Found]:

@@ -21,6 +21,7 @@ from fetcher.datasources.postgresql.errors import (
     statement_failure,
 )
 from fetcher.datasources.targets import Target
+from fetcher.datasources.threads import SourceThreads
 from fetcher_engine import SourceFailure, Stage
 
 CANCEL_SECONDS: Final = 2.0
@@ -60,20 +61,25 @@ class Session:
     """Owned by one task. Every method but :meth:`close` raises SourceFailure."""
 
     def __init__(
-        self, connection: psycopg.Connection[tuple[Any, ...]], *, statement_seconds: float
+        self,
+        connection: psycopg.Connection[tuple[Any, ...]],
+        threads: SourceThreads,
+        *,
+        statement_seconds: float,
     ) -> None:
         self._connection = connection
         self._statement_seconds = statement_seconds
         self._settings = b""
         self._last_state: str | None = None
         self.pgconn = connection.pgconn
+        self.threads = threads
 
     @classmethod
     async def open(
         cls, target: Target, *, statement_seconds: float, lock_seconds: float
     ) -> "Session":
         """Connect; cancelled or failed, nothing stays open."""
-        session = cls(await connect(target), statement_seconds=statement_seconds)
+        session = cls(await connect(target), target.threads, statement_seconds=statement_seconds)
         is_fit = False
         try:
             session._check_server()

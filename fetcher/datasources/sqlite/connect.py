@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from fetcher.datasources.sqlite.connection import SourceConnection
 from fetcher.datasources.sqlite.errors import failure_of
 from fetcher.datasources.sqlite.filters import add_functions
 from fetcher_engine import SourceFailure, Stage
@@ -105,6 +106,7 @@ def open_file(
             timeout=0,
             isolation_level=None,
             check_same_thread=False,
+            factory=SourceConnection,
         )
         for setting in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON"):
             connection.execute(f"PRAGMA {setting}")

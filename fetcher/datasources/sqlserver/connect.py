@@ -18,6 +18,7 @@ from fetcher.datasources.sqlserver.link import Link, Redirection
 from fetcher.datasources.sqlserver.tls import TlsPlan, tls_plan
 from fetcher.datasources.sqlserver.wire import Wire
 from fetcher.datasources.targets import Target
+from fetcher.datasources.threads import ThreadKind
 from fetcher_engine import SourceFailure, Stage
 
 TOTAL_SECONDS: Final = 10.0
@@ -25,7 +26,7 @@ PHASE_SECONDS: Final = 5.0
 MAX_CHARS: Final = 128
 """Of a user, a password or a database (MS-TDS, LOGIN7)."""
 
-THREADS: Final = trio.CapacityLimiter(64)
+CALLS: Final = ThreadKind(64)
 """For all sessions of this driver in the process."""
 
 
@@ -53,11 +54,11 @@ async def _log_in(
     target: Target, plan: TlsPlan, stage: list[Stage], max_row_bytes: int
 ) -> Link | Redirection:
     stage[0] = Stage.DNS
-    addresses = await resolve(target.host, target.port, judge=target.judge)
+    addresses = await resolve(target.host, target.port, judge=target.judge, threads=target.threads)
     stage[0] = Stage.TCP
     wire = Wire(await dial(addresses, target.port))
     link = Link(wire, max_row_bytes=max_row_bytes)
-    thread = DriverThread(THREADS, link.shut)
+    thread = DriverThread(target.threads.of(CALLS), link.shut)
     ready = False
     try:
         await _phase(thread, lambda: link.encrypt(plan, target.host), stage, Stage.TLS)

@@ -9,10 +9,11 @@ from typing import Any, Final, TypeVar
 import trio
 
 from fetcher.datasources.driver_thread import DriverThread
-from fetcher.datasources.sqlserver.connect import THREADS, connect
+from fetcher.datasources.sqlserver.connect import CALLS, connect
 from fetcher.datasources.sqlserver.errors import PROTOCOL, TIMEOUT
 from fetcher.datasources.sqlserver.link import Link, Statement
 from fetcher.datasources.targets import Target
+from fetcher.datasources.threads import SourceThreads
 from fetcher_engine import SourceFailure, Stage
 
 T = TypeVar("T")
@@ -53,9 +54,9 @@ class DatabaseTraits:
 class Session:
     """Owned by one task. Every method but :meth:`close` raises SourceFailure."""
 
-    def __init__(self, link: Link, *, statement_seconds: float) -> None:
+    def __init__(self, link: Link, threads: SourceThreads, *, statement_seconds: float) -> None:
         self.link = link
-        self._thread = DriverThread(THREADS, self._interrupt)
+        self._thread = DriverThread(threads.of(CALLS), self._interrupt)
         self._killer: threading.Timer | None = None
         self._stopping_since: float | None = None
         self._is_closed = False
@@ -74,7 +75,7 @@ class Session:
         # in UTF-16 a cell may take twice its bytes
         max_row_bytes = max(_MIN_ROW_BYTES, 8 * max_cell_bytes)
         link = await connect(target, max_row_bytes=max_row_bytes)
-        session = cls(link, statement_seconds=statement_seconds)
+        session = cls(link, target.threads, statement_seconds=statement_seconds)
         prepared = False
         try:
             with trio.move_on_after(SETUP_SECONDS):

@@ -11,6 +11,7 @@ import struct
 import threading
 from typing import Final
 
+from fetcher.datasources.giving_way import GivesWay
 from fetcher.datasources.sqlserver.tls import Encryption, TlsPlan
 from fetcher_engine import SourceFailure, Stage
 
@@ -54,6 +55,7 @@ class Wire:
         self._is_sending = False
         self._is_awaiting_answer = False
         self._is_unwanted = False
+        self._gives_way = GivesWay()
 
     def agree(self, plan: TlsPlan, server_name: str) -> None:
         """PRELOGIN, then TLS as agreed. Raise SourceFailure, OSError or ssl.SSLError."""
@@ -130,6 +132,7 @@ class Wire:
         return self._counted(len(data))
 
     def _counted(self, received: int) -> int:
+        self._gives_way()
         if self.allowance is not None:
             self.allowance -= received
             if self.allowance < 0:

@@ -2,26 +2,32 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from aiormq import Channel
 
 from fetcher.adapters.amqp.connection import BrokerConnection
+from fetcher.adapters.amqp.dead_letter_level import AmqpDeadLetterLevels
 from fetcher.adapters.amqp.dead_letter_queue import AmqpDeadLetterQueue
 from fetcher.adapters.amqp.topology import TopologyNames, topology
 from fetcher.adapters.amqp.wire import WireProperties
 from fetcher.adapters.local.dead_letter_file import LocalDeadLetterQueue
+from fetcher.adapters.local.dead_letter_level import LocalDeadLetterLevels
 from fetcher.adapters.local.event_log import open_event_log
 from fetcher.bridge import open_asyncio, run_asyncio
-from fetcher.ports import DeadLetterQueue, OutgoingMessage
+from fetcher.ports import DeadLetterLevels, DeadLetterQueue, OutgoingMessage
 from tests.contract.queue.work_queues import broker_address
+
+NOW = datetime(2026, 3, 19, 9, 0, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilledQueue:
     queue: DeadLetterQueue
     fill: Callable[[Sequence[OutgoingMessage]], Awaitable[None]] = field(repr=False)
+    levels: DeadLetterLevels
 
 
 @pytest.fixture(params=["local", "amqp"])
@@ -41,7 +47,11 @@ async def dead(
                 for message in messages:
                     await log.publish(message)
 
-        yield FilledQueue(queue=LocalDeadLetterQueue(path), fill=write)
+        yield FilledQueue(
+            queue=LocalDeadLetterQueue(path),
+            fill=write,
+            levels=LocalDeadLetterLevels(path, now=lambda: NOW),
+        )
         return
     url = request.getfixturevalue("amqp_url")
     name = request.getfixturevalue("amqp_name")("dlq")
@@ -52,7 +62,11 @@ async def dead(
         async def publish(messages: Sequence[OutgoingMessage]) -> None:
             await publish_all(connection, name, messages)
 
-        yield FilledQueue(queue=AmqpDeadLetterQueue(connection, queue=name), fill=publish)
+        yield FilledQueue(
+            queue=AmqpDeadLetterQueue(connection, queue=name),
+            fill=publish,
+            levels=AmqpDeadLetterLevels(connection, now=lambda: NOW, queue=name),
+        )
         await connection.aclose()
 
 

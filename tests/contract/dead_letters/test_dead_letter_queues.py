@@ -1,16 +1,20 @@
 """DeadLetterQueue: nothing is lost by looking."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 
 import pytest
 import trio
 
 from fetcher.adapters.dead_letters import dead_letter
 from fetcher.domain.dead_letters import DeadLetter
+from fetcher.domain.errors import PortUnavailable
 from fetcher.ports import DeadLetterQueue, DeadLetterWindow, OutgoingMessage, RejectReason
 from tests.contract.dead_letters.conftest import FilledQueue
 from tests.servers.waiting import eventually
+
+REJECTED_AT = datetime(2026, 3, 14, 9, tzinfo=UTC)
 
 
 def a_letter(body: str) -> OutgoingMessage:
@@ -20,6 +24,7 @@ def a_letter(body: str) -> OutgoingMessage:
         exchange="",
         routing_key="work",
         reason=RejectReason.UNKNOWN_JOB,
+        rejected_at=REJECTED_AT,
     )
 
 
@@ -75,6 +80,7 @@ async def test_what_was_removed_is_gone_and_the_rest_is_there(dead: FilledQueue)
             (letter,) = await window.next_page(limit=1)
             if letter.body in (b'"1"', b'"3"'):
                 await window.remove([letter])
+    assert window.gone == 2
     await wait_for(dead.queue, '"0"', '"2"', '"4"')
 
 
@@ -107,6 +113,35 @@ async def test_a_window_that_is_left_by_an_error_or_a_cancel_loses_nothing(
             scope.cancel()
             await trio.lowlevel.checkpoint()
     await wait_for(dead.queue, '"a"', '"b"')
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_what_was_removed_is_gone_however_the_window_is_left(
+    dead: FilledQueue, is_cancelled: bool
+) -> None:
+    await dead.fill([a_letter(f'"{number}"') for number in range(4)])
+    await wait_for(dead.queue, *(f'"{number}"' for number in range(4)))
+    removed: list[bytes] = []
+    with trio.CancelScope() as scope, suppress(PortUnavailable):
+        async with opened_with(dead.queue, 4) as window:
+            page = await window.next_page(limit=2)
+            await window.remove(page)
+            removed += [letter.body for letter in page]
+            await window.next_page(limit=1)
+            if not is_cancelled:
+                raise PortUnavailable("the records are away")
+            scope.cancel()
+            await trio.lowlevel.checkpoint()
+    assert scope.cancelled_caught is is_cancelled
+    left = {f'"{number}"'.encode() for number in range(4)} - {*removed}
+    assert len(left) == 2
+    await wait_for(dead.queue, *(body.decode() for body in left))
+
+
+async def test_letters_of_a_queue_by_the_table_stand_any_number_of_looks(
+    dead: FilledQueue,
+) -> None:
+    assert await dead.queue.survives_looks()
 
 
 async def test_an_empty_queue_has_no_page(dead: FilledQueue) -> None:

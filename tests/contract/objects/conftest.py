@@ -8,9 +8,13 @@ import pytest
 from fetcher.adapters.local.object_folder import open_object_folder
 from fetcher.adapters.s3.location import S3Location
 from fetcher.adapters.s3.store import open_s3
+from fetcher.adapters.tenant_objects import TenantObjects
 from fetcher.bridge import open_asyncio
 from fetcher.ports import ObjectStore
+from tests.contract.objects.below import Below
 from tests.servers.addresses import S3Access
+
+TENANT_PREFIX = "results/t1/"
 
 
 @pytest.fixture(params=["folder", "s3"])
@@ -31,7 +35,7 @@ def s3_location(s3_access: S3Access, s3_bucket: Callable[[], str]) -> S3Location
 
 
 @pytest.fixture
-async def store(
+async def plain_store(
     store_kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> AsyncIterator[ObjectStore]:
     if store_kind == "folder":
@@ -41,6 +45,14 @@ async def store(
         location = request.getfixturevalue("s3_location")
         async with open_asyncio(pytest.fail), open_s3(location) as s3:
             yield s3
+
+
+@pytest.fixture(params=["whole", "tenant"])
+def store(plain_store: ObjectStore, request: pytest.FixtureRequest) -> ObjectStore:
+    """A whole store, or a tenant's part of one."""
+    if request.param == "whole":
+        return plain_store
+    return Below(TenantObjects(plain_store, TENANT_PREFIX), TENANT_PREFIX)
 
 
 @pytest.fixture

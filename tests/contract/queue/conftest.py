@@ -13,7 +13,7 @@ from fetcher.adapters.dead_letters import DEAD_LETTER_EXCHANGE, DEAD_LETTER_KEY,
 from fetcher.adapters.local.event_log import open_event_log
 from fetcher.adapters.local.work_queue import LocalWorkQueue
 from fetcher.bridge import open_asyncio, run_asyncio
-from tests.contract.queue.work_queues import DeadLetter, WorkQueue, broker_address
+from tests.contract.queue.work_queues import REJECTED_AT, DeadLetter, WorkQueue, broker_address
 
 
 @pytest.fixture(params=["local", "amqp"])
@@ -28,7 +28,7 @@ async def queue(
     if queue_kind == "local":
         path = tmp_path / "dead-letters.jsonl"
         async with open_event_log(path) as dead_letters:
-            local = LocalWorkQueue("work", dead_letters=dead_letters)
+            local = LocalWorkQueue("work", dead_letters=dead_letters, now=lambda: REJECTED_AT)
 
             async def read_lines() -> list[DeadLetter]:
                 lines = [orjson.loads(line) for line in path.read_bytes().splitlines()]
@@ -50,7 +50,9 @@ async def queue(
     work, dead = new_name("work"), new_name("dead")
     async with (
         open_asyncio(pytest.fail),
-        open_amqp(broker_address(url), work_queue=work, consumes=True) as broker,
+        open_amqp(
+            broker_address(url), work_queue=work, consumes=True, now=lambda: REJECTED_AT
+        ) as broker,
     ):
         await _declare(broker.publishing, work=work, dead=dead)
 

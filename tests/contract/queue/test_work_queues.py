@@ -7,8 +7,9 @@ import trio
 
 from fetcher.domain.errors import DeliveryLost, Unroutable
 from fetcher.domain.message_envelope import HeaderValue
+from fetcher.domain.timestamps import rfc3339
 from fetcher.ports import Deliveries, Delivery, OutgoingMessage, RejectReason
-from tests.contract.queue.work_queues import WorkQueue
+from tests.contract.queue.work_queues import REJECTED_AT, WorkQueue
 from tests.servers.waiting import eventually
 
 DEADLINE_SECONDS = 10.0
@@ -182,6 +183,7 @@ async def test_a_rejected_message_lies_in_the_dead_letters_with_reason_route_and
         "x-fetcher-reject-reason": reason.value,
         "x-fetcher-original-exchange": "",
         "x-fetcher-original-routing-key": queue.name,
+        "x-fetcher-rejected-at": rfc3339(REJECTED_AT),
     }
     assert await queue.backlog.ready_count() == 0
 

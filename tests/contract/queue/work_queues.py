@@ -2,11 +2,14 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from urllib.parse import unquote, urlsplit
 
 from fetcher.adapters.amqp.address import BrokerAddress
 from fetcher.domain.message_envelope import HeaderValue
 from fetcher.ports import MessagePublisher, OutgoingMessage, WorkBacklog, WorkConsumer
+
+REJECTED_AT = datetime(2026, 3, 14, 9, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

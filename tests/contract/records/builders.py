@@ -6,17 +6,17 @@ from typing import Any
 
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.ids import new_connection_id, new_job_id
+from fetcher.domain.job_store import Claimed, FinishAnswer
 from fetcher.domain.jobs import (
-    Claimed,
     EventMark,
     FailureFacts,
-    FinishAnswer,
     Job,
     JobStatus,
     ResultFacts,
     TerminalOutcome,
 )
 from fetcher.domain.times import cut_to_milliseconds
+from fetcher.domain.trace_context import TraceContext
 from fetcher.ports import RecordStore
 from fetcher_engine import SourceNotes
 
@@ -52,6 +52,9 @@ def ago(seconds: float) -> datetime:
     return now() - timedelta(seconds=seconds)
 
 
+TRACE = TraceContext("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "acme=1")
+
+
 def a_job(**changes: Any) -> Job:
     """A pending job that nobody has seen, with a hash of its own."""
     values: dict[str, Any] = {
@@ -62,6 +65,7 @@ def a_job(**changes: Any) -> Job:
         "request_hash": secrets.token_hex(32),
         "metadata": {"source": "Reporting"},
         "request_id": "req-1",
+        "trace": TRACE,
     }
     return Job(**values | changes)
 

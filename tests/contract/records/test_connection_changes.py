@@ -33,7 +33,7 @@ async def stored(store: RecordStore, **changes: Any) -> Connection:
 
 async def update(store: RecordStore, before: Connection, **changes: Any) -> UpdateAnswer:
     after = replace(before, **{"updated_at": LATER} | changes)
-    return await store.connections.update(after, read_at=before.updated_at)
+    return await store.connections.update(after, before=before)
 
 
 EVERYTHING: dict[str, Any] = {

@@ -9,6 +9,7 @@ from fetcher.ports import RecordStore
 from tests.contract.records.builders import (
     ALREADY_OVER,
     LEASE_SECONDS,
+    a_job,
     ago,
     claimed,
     completed,
@@ -50,6 +51,17 @@ async def test_claimed_job_is_not_given_to_another_until_the_lease_ends(
     assert await due_ids(store) == [other.id]
 
 
+async def test_new_job_may_be_its_inserters_to_dispatch_until_the_lease_ends(
+    store: RecordStore,
+) -> None:
+    held, left = a_job(), a_job()
+    await store.jobs.insert(held, dispatch_lease_seconds=LEASE_SECONDS)
+    await store.jobs.insert(left, dispatch_lease_seconds=ALREADY_OVER)
+    assert await due_ids(store) == [left.id]
+    assert await store.dispatch.mark_dispatched({held.id: held.dispatch_seq}) == 1
+    assert (await read(store, held)).dispatched_at is not None
+
+
 async def test_of_concurrent_dispatchers_each_job_goes_to_one(store: RecordStore) -> None:
     jobs = {(await inserted(store)).id for _ in range(10)}
     claimed_ids: list[JobId] = []
@@ -77,7 +89,7 @@ async def test_hinted_jobs_alone_are_claimed(store: RecordStore) -> None:
 
 
 async def test_hinted_jobs_respect_the_limit(store: RecordStore) -> None:
-    jobs = [await inserted(store, created_at=ago(age)) for age in (1, 3, 2)]
+    jobs = [await inserted(store, created_at=ago(age)) for age in (100, 300, 200)]
     claims = await store.dispatch.claim_due(
         limit=2, lease_seconds=LEASE_SECONDS, job_ids=[job.id for job in jobs]
     )
@@ -89,7 +101,7 @@ async def test_jobs_that_need_no_message_are_not_claimed(store: RecordStore) -> 
     await claimed(store, await inserted(store))
     await ended(store, completed())
     dispatched = await inserted(store)
-    assert await store.dispatch.mark_dispatched(dispatched.id, 0)
+    assert await store.dispatch.mark_dispatched({dispatched.id: 0})
     parked_until_now = await inserted(store, due_at=ago(1), waiting_reason="breaker open")
     assert await due_ids(store) == [parked_until_now.id]
 
@@ -97,7 +109,7 @@ async def test_jobs_that_need_no_message_are_not_claimed(store: RecordStore) -> 
 async def test_mark_notes_when_the_message_went_out(store: RecordStore) -> None:
     job = await inserted(store)
     assert await due_ids(store, lease_seconds=LEASE_SECONDS) == [job.id]
-    assert await store.dispatch.mark_dispatched(job.id, 0)
+    assert await store.dispatch.mark_dispatched({job.id: 0})
     record = await read(store, job)
     assert record.dispatched_at is not None
     assert ago(5) <= record.dispatched_at <= now() + timedelta(seconds=2)
@@ -108,18 +120,18 @@ async def test_mark_notes_when_the_message_went_out(store: RecordStore) -> None:
 async def test_mark_is_refused_when_the_record_has_moved_on(store: RecordStore) -> None:
     processing = await inserted(store)
     await claimed(store, processing)
-    assert not await store.dispatch.mark_dispatched(processing.id, 0)
+    assert not await store.dispatch.mark_dispatched({processing.id: 0})
     assert (await read(store, processing)).dispatched_at is None
 
     released = await inserted(store)
     await store.leases.release((await claimed(store, released)).lease)
-    assert not await store.dispatch.mark_dispatched(released.id, 0)
+    assert not await store.dispatch.mark_dispatched({released.id: 0})
     assert (await read(store, released)).dispatched_at is None
-    assert await store.dispatch.mark_dispatched(released.id, 1)
+    assert await store.dispatch.mark_dispatched({released.id: 1})
 
     done = await ended(store, completed())
-    assert not await store.dispatch.mark_dispatched(done.id, 0)
-    assert not await store.dispatch.mark_dispatched(new_job_id(), 0)
+    assert not await store.dispatch.mark_dispatched({done.id: 0})
+    assert not await store.dispatch.mark_dispatched({new_job_id(): 0})
 
 
 async def test_released_job_is_free_of_the_dispatch_lease_before(store: RecordStore) -> None:
@@ -155,8 +167,8 @@ async def test_stale_jobs_are_dispatched_again_under_a_new_number(store: RecordS
     assert await due_ids(store) == [oldest.id]
     record = await read(store, oldest)
     assert (record.dispatched_at, record.dispatch_seq) == (None, 1)
-    assert not await store.dispatch.mark_dispatched(oldest.id, 0)
-    assert await store.dispatch.mark_dispatched(oldest.id, 1)
+    assert not await store.dispatch.mark_dispatched({oldest.id: 0})
+    assert await store.dispatch.mark_dispatched({oldest.id: 1})
     assert await again(older_than_seconds=STALE_SECONDS, limit=9) == 1
     assert await due_ids(store) == [older.id]
     assert await again(older_than_seconds=STALE_SECONDS, limit=9) == 0

@@ -153,6 +153,17 @@ async def test_backlog_tells_the_age_of_the_oldest_event(store: RecordStore) -> 
     assert 0 <= backlog.oldest_seconds < 10
 
 
+async def test_backlog_counts_what_no_queue_took(store: RecordStore) -> None:
+    returned, away, fresh = [await ended(store, completed()) for _ in range(3)]
+    await store.events.postpone(returned.id, retry_in_seconds=60, error_code="unroutable")
+    await store.events.postpone(away.id, retry_in_seconds=60, error_code="unavailable")
+    assert (await store.events.backlog()).unroutable == 1
+    await store.events.mark_published(returned.id)
+    backlog = await store.events.backlog()
+    assert (backlog.pending, backlog.unroutable) == (2, 0)
+    assert (await read(store, fresh)).event_pending
+
+
 async def test_event_of_a_job_created_long_ago_is_due_when_it_ends(store: RecordStore) -> None:
     job = await ended(store, completed(), created_at=ago(90_000))
     assert await due_ids(store) == [job.id]

@@ -6,14 +6,8 @@ import pytest
 import trio
 
 from fetcher.domain.ids import new_job_id
-from fetcher.domain.jobs import (
-    Claimed,
-    ClaimRefusal,
-    FinishAnswer,
-    Job,
-    JobStatus,
-    TerminalOutcome,
-)
+from fetcher.domain.job_store import Claimed, ClaimRefusal, FinishAnswer
+from fetcher.domain.jobs import Job, JobStatus, TerminalOutcome
 from fetcher.ports import RecordStore
 from tests.contract.records.builders import (
     ALREADY_OVER,

@@ -7,8 +7,9 @@ import trio
 
 from fetcher.domain.errors import DuplicateActiveJob, DuplicateIdempotencyKey
 from fetcher.domain.ids import new_job_id
+from fetcher.domain.job_store import MOST_IDEMPOTENCY_KEYS
 from fetcher.ports import RecordStore
-from tests.contract.records.builders import a_job, ago, completed, ended, inserted, read
+from tests.contract.records.builders import a_job, ago, completed, ended, failed, inserted, read
 
 KEY = "/v1/fetcher k-1 reporting"
 
@@ -101,12 +102,78 @@ async def test_job_without_a_key_is_given_one_and_changes_in_nothing_else(
         await store.jobs.insert(a_job(idempotency_key=KEY))
 
 
-async def test_job_keeps_the_key_that_it_holds(store: RecordStore) -> None:
-    job = await inserted(store, idempotency_key="other")
-    assert await store.jobs.give_idempotency_key(job.id, KEY) is False
+@pytest.mark.parametrize("has_ended", [False, True])
+async def test_job_holds_each_key_that_it_is_given(store: RecordStore, has_ended: bool) -> None:
+    first = "first"
+    made = (
+        ended(store, completed(), idempotency_key=first)
+        if has_ended
+        else inserted(store, idempotency_key=first)
+    )
+    job = await made
+    for key in ("second", "third", "second", first):
+        assert await store.jobs.give_idempotency_key(job.id, key) is True
+    assert await read(store, job) == job
+    for key in (first, "second", "third"):
+        assert await store.jobs.find_by_idempotency_key(key) == job
+        with pytest.raises(DuplicateIdempotencyKey):
+            await store.jobs.insert(a_job(idempotency_key=key))
+        other = await inserted(store)
+        with pytest.raises(DuplicateIdempotencyKey):
+            await store.jobs.give_idempotency_key(other.id, key)
+    assert await store.jobs.find_by_idempotency_key("fourth") is None
+
+
+async def test_unknown_job_is_given_no_key(store: RecordStore) -> None:
     assert await store.jobs.give_idempotency_key(new_job_id(), KEY) is False
     assert await store.jobs.find_by_idempotency_key(KEY) is None
-    assert await store.jobs.find_by_idempotency_key("other") == job
+
+
+async def test_each_of_several_keys_is_forgotten_alone(store: RecordStore) -> None:
+    jobs = [await inserted(store, idempotency_key=f"{n}a") for n in range(2)]
+    for n, job in enumerate(jobs):
+        for name in ("b", "c"):
+            assert await store.jobs.give_idempotency_key(job.id, f"{n}{name}")
+    for gone, left in (("a", "bc"), ("c", "b"), ("b", "")):
+        for n, job in enumerate(jobs):
+            await store.jobs.forget_idempotency_key(job.id, f"{n}{gone}")
+            assert await store.jobs.find_by_idempotency_key(f"{n}{gone}") is None
+            for name in left:
+                found = await store.jobs.find_by_idempotency_key(f"{n}{name}")
+                assert found is not None
+                assert found.id == job.id
+    assert [(await read(store, job)).idempotency_key for job in jobs] == [None, None]
+    again = await inserted(store, idempotency_key="0a")
+    assert await store.jobs.give_idempotency_key(again.id, "0b")
+    assert await store.jobs.give_idempotency_key(jobs[0].id, "0c")
+
+
+async def test_keys_of_a_job_are_bounded(store: RecordStore) -> None:
+    job = await inserted(store, idempotency_key="0")
+    given = [await store.jobs.give_idempotency_key(job.id, str(n)) for n in range(25)]
+    assert given == [True] * MOST_IDEMPOTENCY_KEYS + [False] * (25 - MOST_IDEMPOTENCY_KEYS)
+    assert await store.jobs.find_by_idempotency_key("24") is None
+    await store.jobs.forget_idempotency_key(job.id, "7")
+    assert await store.jobs.give_idempotency_key(job.id, "24") is True
+
+
+async def test_keys_that_are_given_to_one_job_at_once_are_all_held(store: RecordStore) -> None:
+    job = await inserted(store, idempotency_key="first")
+    async with trio.open_nursery() as nursery:
+        for name in ("a", "b", "c", "d"):
+            nursery.start_soon(store.jobs.give_idempotency_key, job.id, name)
+    for name in ("first", "a", "b", "c", "d"):
+        assert await store.jobs.find_by_idempotency_key(name) == job
+
+
+async def test_keys_of_a_job_that_went_are_free(store: RecordStore) -> None:
+    job = await ended(store, failed(), idempotency_key=KEY)
+    await store.jobs.give_idempotency_key(job.id, "second")
+    await store.events.mark_published(job.id)
+    assert await store.retention.delete_jobs(older_than_seconds=-60, limit=9) == 1
+    for key in (KEY, "second"):
+        assert await store.jobs.find_by_idempotency_key(key) is None
+        await inserted(store, idempotency_key=key)
 
 
 async def test_key_of_another_job_is_not_given(store: RecordStore) -> None:
@@ -134,3 +201,30 @@ async def test_of_twenty_jobs_that_are_given_one_key_one_gets_it(store: RecordSt
     assert sorted(outcomes) == [False] * 19 + [True]
     kept = [await read(store, job) for job in jobs]
     assert [job.idempotency_key for job in kept].count(KEY) == 1
+
+
+@pytest.mark.parametrize("first", ["first", None])
+async def test_of_many_keys_given_at_once_as_many_are_held_as_may_be(
+    store: RecordStore, first: str | None
+) -> None:
+    """Many clients repeat one request, each with a key of its own: none of them fails."""
+    job = await inserted(store, idempotency_key=first)
+    held: dict[str, bool] = {}
+
+    async def give(name: str) -> None:
+        held[name] = await store.jobs.give_idempotency_key(job.id, name)
+
+    names = [f"k{number}" for number in range(30)]
+    async with trio.open_nursery() as nursery:
+        for name in names:
+            nursery.start_soon(give, name)
+    assert sum(held.values()) == MOST_IDEMPOTENCY_KEYS - (first is not None)
+    for name in names:
+        found = await store.jobs.find_by_idempotency_key(name)
+        assert (found is not None) is held[name]
+    async with trio.open_nursery() as nursery:
+        for name in names:
+            nursery.start_soon(store.jobs.forget_idempotency_key, job.id, name)
+    assert (await read(store, job)).idempotency_key == first
+    for name in names:
+        assert await store.jobs.find_by_idempotency_key(name) is None

@@ -3,12 +3,8 @@
 import pytest
 
 from fetcher.domain.ids import new_job_id
-from fetcher.domain.jobs import (
-    FinishAnswer,
-    JobStatus,
-    Lease,
-    TerminalOutcome,
-)
+from fetcher.domain.job_store import FinishAnswer, Lease
+from fetcher.domain.jobs import JobStatus, TerminalOutcome
 from fetcher.ports import RecordStore
 from tests.contract.records.builders import (
     ALREADY_OVER,
@@ -108,7 +104,7 @@ async def test_finish_is_refused_once_the_job_was_asked_to_stop(
 async def test_release_makes_the_job_pending_due_and_undispatched(store: RecordStore) -> None:
     job = await inserted(store)
     (dispatch,) = await store.dispatch.claim_due(limit=5, lease_seconds=LEASE_SECONDS)
-    await store.dispatch.mark_dispatched(job.id, dispatch.dispatch_seq)
+    await store.dispatch.mark_dispatched({job.id: dispatch.dispatch_seq})
     claim = await claimed(store, job)
     assert await store.leases.release(claim.lease)
     record = await read(store, job)

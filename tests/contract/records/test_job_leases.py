@@ -7,16 +7,8 @@ import pytest
 import trio
 
 from fetcher.domain.ids import new_job_id
-from fetcher.domain.jobs import (
-    CancelAnswer,
-    Claimed,
-    ClaimRefusal,
-    Job,
-    JobStatus,
-    Lease,
-    LeaseState,
-    TerminalOutcome,
-)
+from fetcher.domain.job_store import CancelAnswer, Claimed, ClaimRefusal, Lease, LeaseState
+from fetcher.domain.jobs import Job, JobStatus, TerminalOutcome
 from fetcher.ports import RecordStore
 from tests.contract.records.builders import (
     ALREADY_OVER,

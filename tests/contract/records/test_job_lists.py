@@ -7,14 +7,8 @@ from uuid import UUID
 import pytest
 
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import (
-    Job,
-    JobCursor,
-    JobQuery,
-    JobStatus,
-    PendingCounts,
-    TerminalOutcome,
-)
+from fetcher.domain.job_store import JobCursor, JobQuery, PendingCounts
+from fetcher.domain.jobs import Job, JobStatus, TerminalOutcome
 from fetcher.ports import RecordStore
 from tests.contract.records.builders import (
     LEASE_SECONDS,

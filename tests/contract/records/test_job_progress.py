@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from fetcher.domain.ids import new_job_id
-from fetcher.domain.jobs import Lease, TableProgress
+from fetcher.domain.job_store import Lease
+from fetcher.domain.jobs import TableProgress
 from fetcher.ports import RecordStore
 from tests.contract.records.builders import (
     ALREADY_OVER,

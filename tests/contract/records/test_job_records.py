@@ -9,15 +9,8 @@ import trio
 
 from fetcher.domain.errors import DuplicateActiveJob
 from fetcher.domain.ids import JobId, new_job_id
-from fetcher.domain.jobs import (
-    CancelAnswer,
-    EndedCursor,
-    FinishAnswer,
-    Job,
-    JobOptions,
-    JobStatus,
-    TerminalOutcome,
-)
+from fetcher.domain.job_store import CancelAnswer, EndedCursor, FinishAnswer
+from fetcher.domain.jobs import Job, JobOptions, JobStatus, TerminalOutcome
 from fetcher.ports import RecordStore
 from tests.contract.records.builders import (
     LEASE_SECONDS,
@@ -307,7 +300,7 @@ async def test_pending_job_is_cancelled_at_once_with_its_event(store: RecordStor
 
 async def test_dispatched_job_that_is_pending_is_cancelled_at_once(store: RecordStore) -> None:
     job = await inserted(store)
-    await store.dispatch.mark_dispatched(job.id, job.dispatch_seq)
+    await store.dispatch.mark_dispatched({job.id: job.dispatch_seq})
     answer = await store.jobs.request_cancel(job.id, a_mark("failed"))
     assert answer is CancelAnswer.CANCELLED
     backlog = await store.dispatch.backlog(older_than_seconds=0)

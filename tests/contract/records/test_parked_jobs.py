@@ -3,7 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
-from fetcher.domain.jobs import CancelAnswer, Claimed, ClaimRefusal, Job, JobStatus
+from fetcher.domain.job_store import CancelAnswer, Claimed, ClaimRefusal
+from fetcher.domain.jobs import Job, JobStatus
 from fetcher.ports import RecordStore
 from tests.contract.records.builders import (
     ALREADY_OVER,
@@ -39,7 +40,7 @@ async def test_parked_job_waits_undispatched_without_owner_until_it_is_due(
 ) -> None:
     job = await inserted(store)
     (dispatch,) = await store.dispatch.claim_due(limit=5, lease_seconds=LEASE_SECONDS)
-    await store.dispatch.mark_dispatched(job.id, dispatch.dispatch_seq)
+    await store.dispatch.mark_dispatched({job.id: dispatch.dispatch_seq})
     claim = await claimed(store, job)
     until = now() + timedelta(seconds=60)
     assert await store.leases.park(claim.lease, until=until, reason=REASON)

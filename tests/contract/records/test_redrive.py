@@ -1,9 +1,13 @@
 """DispatchOutbox.redrive: an operator has a job dispatched anew (decisions, DLQ redrive)."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
+import trio
+
 from fetcher.domain.ids import JobId, new_job_id
-from fetcher.domain.jobs import JobStatus, RedriveAnswer
+from fetcher.domain.job_store import RedriveAnswer
+from fetcher.domain.jobs import JobStatus
 from fetcher.ports import RecordStore
 from tests.contract.records.builders import (
     ALREADY_OVER,
@@ -32,7 +36,7 @@ async def redriven(store: RecordStore, job_id: JobId) -> RedriveAnswer:
 async def test_a_dispatched_job_that_is_pending_is_dispatched_anew(store: RecordStore) -> None:
     job = await inserted(store, takeovers=2, attempt=3)
     assert await dispatched(store) == [job.id]
-    assert await store.dispatch.mark_dispatched(job.id, 0)
+    assert await store.dispatch.mark_dispatched({job.id: 0})
     assert await dispatched(store) == []
     assert await redriven(store, job.id) is RedriveAnswer.DISPATCHED
     again = await read(store, job)
@@ -45,7 +49,7 @@ async def test_a_dispatch_under_way_does_not_keep_it_back(store: RecordStore) ->
     job = await inserted(store)
     (claim,) = await store.dispatch.claim_due(limit=1, lease_seconds=LEASE_SECONDS)
     assert await redriven(store, job.id) is RedriveAnswer.DISPATCHED
-    assert not await store.dispatch.mark_dispatched(job.id, claim.dispatch_seq)
+    assert not await store.dispatch.mark_dispatched({job.id: claim.dispatch_seq})
     assert await dispatched(store) == [job.id]
 
 
@@ -96,3 +100,22 @@ async def test_many_jobs_are_answered_each_for_itself(store: RecordStore) -> Non
         jobs[2].id: RedriveAnswer.DISPATCHED,
     }
     assert [(await read(store, job)).dispatch_seq for job in jobs] == [1, 0, 1]
+
+
+async def test_a_job_that_is_named_twice_or_redriven_by_two_at_once_is_answered(
+    store: RecordStore,
+) -> None:
+    jobs = [await inserted(store) for _ in range(25)]
+    ids = [job.id for job in jobs]
+    told: list[Mapping[JobId, RedriveAnswer]] = []
+
+    async def redrive() -> None:
+        told.append(await store.dispatch.redrive([*ids, ids[0]]))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(redrive)
+    assert told == [dict.fromkeys(ids, RedriveAnswer.DISPATCHED)] * 3
+    assert len(await dispatched(store)) == len(ids)
+    assert 0 not in [(await read(store, job)).dispatch_seq for job in jobs]
+    assert await store.dispatch.redrive([]) == {}

@@ -8,15 +8,27 @@ import pytest
 import structlog
 
 from fetcher.adapters.sqlite import SqliteRecordStore
+from fetcher.domain.audit import AuditQuery
+from fetcher.domain.breakers import FAILURES_TO_OPEN
 from fetcher.domain.connections import ConnectionQuery
 from fetcher.domain.errors import RecordCorrupt
+from fetcher.domain.ids import JobId
+from fetcher.domain.job_store import JobQuery
+from fetcher.domain.jobs import Job
+from fetcher.queries.ended_jobs import cursor_of
 from tests.contract.records.builders import (
     a_connection,
+    ago,
     completed,
     ended,
     failed,
     inserted,
 )
+from tests.contract.records.test_audit_trail import an_entry
+from tests.contract.records.test_connection_breakers import fails
+
+ABSURD = 9_000_000_000_000_000_000
+"""Milliseconds beyond the year 9999."""
 
 
 @pytest.mark.parametrize("text", ["canary{", "[]", "5", '"canary"', '{"canary": 1}', "[1]"])
@@ -107,14 +119,13 @@ async def test_an_unreadable_job_stops_neither_dispatch_nor_reaping_nor_the_orde
 
 
 async def test_unreadable_note_of_left_objects(store: SqliteRecordStore, path: Path) -> None:
-    """It makes way for the others: a batch that it fills is another one the next time."""
+    """It makes way for the others, although it fills the batch."""
     corrupt, sound = [await ended(store, completed()) for _ in range(2)]
     for job in (corrupt, sound):
         await store.cleanup.note(job.id, [f"{job.id}.json"])
     change(
         path, "UPDATE job SET cleanup_due = 1, cleanup_keys = '{}' WHERE id = ?", corrupt.id.bytes
     )
-    assert await store.cleanup.find_due(limit=1) == []
     assert await store.cleanup.find_due(limit=1) == [(sound.id, (f"{sound.id}.json",))]
 
 
@@ -124,8 +135,120 @@ async def test_unreadable_jobs_make_way_for_others_in_the_search_for_expired_one
     corrupt, sound = await inserted(store), await inserted(store)
     change(path, "UPDATE job SET status = 'processing', lease_until = ?", 2)
     change(path, "UPDATE job SET filters = '[1]', lease_until = 1 WHERE id = ?", corrupt.id.bytes)
-    assert await store.expired.find_expired(limit=1) == []
     assert [job.id for job in await store.expired.find_expired(limit=1)] == [sound.id]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 9])
+async def test_unreadable_jobs_take_nobodys_place_in_a_batch_to_dispatch(
+    store: SqliteRecordStore, path: Path, limit: int
+) -> None:
+    corrupt = [await inserted(store) for _ in range(5)]
+    sound = [await inserted(store) for _ in range(3)]
+    for job in corrupt:
+        change(path, "UPDATE job SET filters = '[1]' WHERE id = ?", job.id.bytes)
+
+    async def claimed(*hints: Job) -> list[JobId]:
+        claims = await store.dispatch.claim_due(
+            limit=limit, lease_seconds=15, job_ids=[job.id for job in hints] or None
+        )
+        return [claim.job.id for claim in claims]
+
+    assert await claimed(*corrupt, sound[2]) == [sound[2].id]
+    in_order = [job.id for job in sorted(sound[:2], key=lambda job: (job.created_at, job.id))]
+    assert await claimed() == in_order[:limit]
+    assert await claimed() == in_order[limit:]
+    # For longer than a lease, so that they are no part of every sweep.
+    with closing(sqlite3.connect(path)) as other:
+        aside, leased = (
+            other.execute(
+                "SELECT max(dispatch_lease_until) FROM job WHERE filters = '[1]' = ?", (is_corrupt,)
+            ).fetchone()[0]
+            for is_corrupt in (1, 0)
+        )
+    assert aside > leased + 30_000
+
+
+async def test_unreadable_jobs_end_no_list_of_ended_ones(
+    store: SqliteRecordStore, path: Path
+) -> None:
+    """A page that is not full is the last one: who follows the order would never come further."""
+    corrupt = [await ended(store, failed()) for _ in range(5)]
+    sound = [await ended(store, failed()) for _ in range(2)]
+    for job in corrupt:
+        change(path, "UPDATE job SET filters = '[1]' WHERE id = ?", job.id.bytes)
+    for product in (None, sound[0].product_name):
+        page = await store.jobs.list_ended(after=None, limit=2, product_name=product)
+        assert [job.id for job in page] == [job.id for job in sound]
+    assert await store.jobs.list_ended(after=cursor_of(sound[1]), limit=2) == []
+
+
+async def test_unreadable_jobs_take_nobodys_place_among_the_failed_ones(
+    store: SqliteRecordStore, path: Path
+) -> None:
+    sound = [await ended(store, failed()) for _ in range(2)]
+    corrupt = [await ended(store, failed()) for _ in range(5)]
+    for job in corrupt:
+        change(path, "UPDATE job SET filters = '[1]' WHERE id = ?", job.id.bytes)
+    for limit in (2, 9):
+        page = await store.jobs.latest_failed(limit=limit)
+        assert [job.id for job in page] == [job.id for job in reversed(sound)]
+
+
+@pytest.mark.parametrize("time", [ABSURD, -ABSURD])
+@pytest.mark.parametrize("column", ["completed_at", "created_at", "started_at", "due_at"])
+async def test_a_time_that_no_clock_told_is_unreadable_and_keeps_nobody_from_ending(
+    store: SqliteRecordStore, path: Path, column: str, time: int
+) -> None:
+    corrupt = await ended(store, completed())
+    change(path, f"UPDATE job SET {column} = ?", time)
+    with pytest.raises(RecordCorrupt) as told:
+        await store.jobs.get(corrupt.id)
+    assert str(told.value) == f"the column {column} holds something else"
+    assert told.value.__context__ is None
+    sound = await ended(store, completed())
+    assert await store.jobs.list_ended(after=None, limit=9) == [sound]
+    assert await store.jobs.latest_ended() == cursor_of(sound)
+    page = await store.jobs.list_page(JobQuery(limit=1))
+    following = await store.jobs.list_page(JobQuery(limit=9, after=page.next))
+    assert [*page.items, *following.items] == [sound]
+    assert sum(each.jobs for each in await store.statistics.ended_by_minute(since=ago(600))) >= 1
+    assert (await store.retention.find_results(older_than_seconds=-60, after=None, limit=9))[
+        -1
+    ].place == cursor_of(sound)
+
+
+async def test_an_unreadable_event_time_keeps_no_event_back(
+    store: SqliteRecordStore, path: Path
+) -> None:
+    corrupt, sound = await ended(store, failed()), await ended(store, failed())
+    change(path, f"UPDATE job SET event_time = {ABSURD} WHERE id = ?", corrupt.id.bytes)
+    claims = await store.events.claim_due(limit=1, lease_seconds=30.0)
+    assert [claim.job_id for claim in claims] == [sound.id]
+    assert await store.events.claim_due(limit=1, lease_seconds=30.0) == []
+
+
+async def test_an_unreadable_time_of_the_audit_trail_takes_its_own_entry_only(
+    store: SqliteRecordStore, path: Path
+) -> None:
+    entries = [an_entry() for _ in range(3)]
+    for entry in entries:
+        await store.audit.append(entry)
+    change(path, f"UPDATE audit SET time = {ABSURD} WHERE id = ?", entries[0].id.bytes)
+    first = await store.audit.list_page(AuditQuery(limit=1))
+    others = await store.audit.list_page(AuditQuery(limit=9, before=first.next))
+    assert {each.id for each in (*first.items, *others.items)} == {each.id for each in entries[1:]}
+
+
+async def test_an_unreadable_breaker_holds_nobody_back(
+    store: SqliteRecordStore, path: Path
+) -> None:
+    connection = a_connection()
+    await fails(store, connection, FAILURES_TO_OPEN)
+    change(path, "UPDATE connection_breaker SET version = ?", ABSURD)
+    assert await store.breakers.find([connection.id]) == {}
+    assert await store.breakers.list_open(limit=9) == []
+    again = await fails(store, connection)
+    assert await store.breakers.find([connection.id]) == {connection.id: again.after}
 
 
 def change(path: Path, statement: str, value: str | int | bytes) -> None:

@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from fetcher.adapters.sqlite import SqliteRecordStore, open_sqlite_records, schema
+from fetcher.adapters.sqlite.retention import JOBS, RESULTS
 from fetcher.domain.errors import StartRefused
 from tests.contract.records.builders import inserted
 
@@ -134,6 +135,8 @@ async def test_opening_twice_keeps_the_records(path: Path) -> None:
             "SELECT id FROM job WHERE cleanup_due <= 1 ORDER BY cleanup_due, id LIMIT 5",
             "job_cleanup_due",
         ),
+        (RESULTS, "job_kept_result"),
+        (JOBS, "job_ended"),
         (
             "SELECT * FROM job WHERE request_hash = 'h' AND created_at >= 1"
             " ORDER BY created_at DESC, id DESC LIMIT 1",
@@ -154,7 +157,9 @@ async def test_opening_twice_keeps_the_records(path: Path) -> None:
 async def test_each_sweep_reads_its_own_index_in_order(
     store: SqliteRecordStore, path: Path, statement: str, index: str
 ) -> None:
+    values = {"until": 1, "time": 1, "id": b"", "limit": 5}
     with closing(sqlite3.connect(path)) as other:
-        plan = " | ".join(row[3] for row in other.execute(f"EXPLAIN QUERY PLAN {statement}"))
+        found = other.execute(f"EXPLAIN QUERY PLAN {statement}", values)
+        plan = " | ".join(row[3] for row in found)
     assert f"INDEX {index}" in plan
     assert "TEMP B-TREE" not in plan

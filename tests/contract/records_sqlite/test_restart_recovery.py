@@ -5,7 +5,8 @@ from datetime import timedelta
 
 from fetcher.adapters.sqlite import Recovered, SqliteRecordStore
 from fetcher.domain.breakers import FAILURES_TO_OPEN, SourceDown, failed, probed_by
-from fetcher.domain.jobs import FinishAnswer, JobStatus
+from fetcher.domain.job_store import FinishAnswer
+from fetcher.domain.jobs import JobStatus
 from tests.contract.records.builders import (
     LEASE_SECONDS,
     a_connection,
@@ -24,7 +25,7 @@ async def test_pending_jobs_are_dispatched_again_whatever_became_of_their_messag
     store: SqliteRecordStore,
 ) -> None:
     dispatched, leased, untouched = [await inserted(store) for _ in range(3)]
-    await store.dispatch.mark_dispatched(dispatched.id, 0)
+    await store.dispatch.mark_dispatched({dispatched.id: 0})
     await store.dispatch.claim_due(limit=9, lease_seconds=LONG, job_ids=[leased.id])
     recovered = await store.recovery.recover()
     assert recovered == Recovered(undispatched=2, expired=0, events=0)
@@ -69,7 +70,7 @@ async def test_parked_and_ended_jobs_stay_as_they_are(store: SqliteRecordStore) 
 
 async def test_second_recovery_finds_nothing(store: SqliteRecordStore) -> None:
     await claimed(store, await inserted(store), lease_seconds=LEASE_SECONDS)
-    await store.dispatch.mark_dispatched((await inserted(store)).id, 0)
+    await store.dispatch.mark_dispatched({(await inserted(store)).id: 0})
     await store.recovery.recover()
     assert await store.recovery.recover() == Recovered(undispatched=0, expired=0, events=0)
     (seen,) = await store.expired.find_expired(limit=9)

@@ -4,16 +4,22 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from fetcher.adapters.sqlite import SqliteRecordStore, open_sqlite_records, rows, schema
+from fetcher.adapters.sqlite.audit import page_statement
 from fetcher.adapters.sqlite.job_lists import list_statement
+from fetcher.adapters.sqlite.jobs import LATEST_FAILED, WITH_KEY
+from fetcher.domain.audit import AuditAction, AuditCursor, AuditQuery
 from fetcher.domain.errors import DuplicateIdempotencyKey, StartRefused
-from fetcher.domain.jobs import Job, JobCursor, JobQuery, JobStatus
-from tests.contract.records.builders import a_connection, a_job, ago, completed, inserted
+from fetcher.domain.job_store import JobCursor, JobQuery
+from fetcher.domain.jobs import Job, JobStatus
+from tests.contract.records.builders import a_connection, a_job, ago, completed, failed, inserted
+from tests.contract.records.test_audit_trail import an_entry
 
-NEW_COLUMNS = {"progress", "result_deleted_at", "source_notes"}
+NEW_COLUMNS = {"progress", "result_deleted_at", "source_notes", "traceparent", "tracestate"}
 
 
 def columns_of_version_1(values: rows.Values) -> rows.Values:
@@ -46,8 +52,10 @@ def shape_of(path: Path) -> list[tuple[Any, ...]]:
 
 async def test_first_version_is_brought_up_with_its_records(path: Path) -> None:
     jobs = [
-        a_job(created_at=ago(20), mapped_fields={"sales_db": {"t": ("x",)}, "b_db": {}}),
-        a_job(created_at=ago(10), idempotency_key="k", mapped_fields={"sales_db": {}}),
+        a_job(
+            trace=None, created_at=ago(20), mapped_fields={"sales_db": {"t": ("x",)}, "b_db": {}}
+        ),
+        a_job(trace=None, created_at=ago(10), idempotency_key="k", mapped_fields={"sales_db": {}}),
     ]
     make_version_1(path, *jobs)
     async with open_sqlite_records(path) as store:
@@ -73,6 +81,31 @@ async def test_file_that_was_brought_up_looks_like_a_new_one(tmp_path: Path) -> 
             pass
     assert shape_of(old) == shape_of(new)
     assert shape_of(new)[0] == (schema.VERSION,)
+
+
+async def test_version_8_is_brought_up_with_its_audit_trail_failed_jobs_and_keys(
+    path: Path,
+) -> None:
+    async with open_sqlite_records(path) as store:
+        job = await inserted(store, idempotency_key="first")
+        claim = await store.leases.claim(job.id, owner="w", lease_seconds=60)
+        assert not isinstance(claim, str)
+        await store.leases.finish(claim.lease, failed())
+        entry = an_entry(actor="acme/jane")
+        await store.audit.append(entry)
+    with closing(sqlite3.connect(path)) as old:
+        for index in ("job_failed", "audit_actor", "audit_action"):
+            old.execute(f"DROP INDEX {index}")
+        old.execute("DROP TABLE job_key")
+        old.execute("PRAGMA user_version = 8")
+        old.commit()
+    async with open_sqlite_records(path) as store:
+        assert [each.id for each in await store.jobs.latest_failed(limit=9)] == [job.id]
+        assert (await store.audit.list_page(AuditQuery(actor="acme/jane"))).items == (entry,)
+        assert await store.jobs.give_idempotency_key(job.id, "second")
+        found = await store.jobs.find_by_idempotency_key("second")
+        assert found == await store.jobs.find_by_idempotency_key("first")
+    assert shape_of(path)[0] == (schema.VERSION,)
 
 
 async def test_unreadable_job_does_not_stop_the_step(path: Path) -> None:
@@ -125,6 +158,65 @@ async def test_each_list_is_read_in_its_order(
         plan = " | ".join(row[3] for row in found)
     assert index in plan
     assert "TEMP B-TREE" not in plan
+
+
+async def test_keys_are_looked_up_by_their_indexes(store: SqliteRecordStore, path: Path) -> None:
+    with closing(sqlite3.connect(path)) as other:
+        found = other.execute(f"EXPLAIN QUERY PLAN {WITH_KEY}", {"key": "k"})
+        plan = " | ".join(row[3] for row in found)
+    assert "job_idempotency_key" in plan
+    assert "SCAN" not in plan
+
+
+async def test_failed_jobs_are_read_in_the_order_of_their_ends(
+    store: SqliteRecordStore, path: Path
+) -> None:
+    values = {"time": 2**63 - 1, "id": b"", "limit": 20}
+    with closing(sqlite3.connect(path)) as other:
+        found = other.execute(f"EXPLAIN QUERY PLAN {LATEST_FAILED}", values)
+        plan = " | ".join(row[3] for row in found)
+    assert "job_failed" in plan
+    assert "TEMP B-TREE" not in plan
+
+
+@pytest.mark.parametrize(
+    ("filters", "index"),
+    [
+        ({}, "audit_time"),
+        ({"actor": "a"}, "audit_actor"),
+        ({"action": AuditAction.JOB_CREATED}, "audit_action"),
+        ({"target": "t"}, "audit_target"),
+    ],
+)
+@pytest.mark.parametrize("before", [None, AuditCursor(time=ago(9), id=UUID(int=7))])
+async def test_each_list_of_audit_entries_is_read_in_its_order(
+    store: SqliteRecordStore,
+    path: Path,
+    filters: dict[str, Any],
+    index: str,
+    before: AuditCursor | None,
+) -> None:
+    statement, values = page_statement(AuditQuery(before=before, **filters))
+    with closing(sqlite3.connect(path)) as other:
+        found = other.execute(f"EXPLAIN QUERY PLAN {statement}", values)
+        plan = " | ".join(row[3] for row in found)
+    assert index in plan
+    assert "TEMP B-TREE" not in plan
+
+
+async def test_unreadable_entry_of_the_audit_trail_ends_no_list(
+    store: SqliteRecordStore, path: Path
+) -> None:
+    entries = [an_entry(time=ago(n)) for n in range(3)]
+    for entry in entries:
+        await store.audit.append(entry)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("UPDATE audit SET action = 'of.later' WHERE id = ?", (entries[0].id.bytes,))
+        other.commit()
+    first = await store.audit.list_page(AuditQuery(limit=1))
+    assert first.items == ()
+    rest = await store.audit.list_page(AuditQuery(before=first.next))
+    assert (list(rest.items), rest.next) == (entries[1:], None)
 
 
 async def test_ended_job_stays_in_the_list_of_its_connection(store: SqliteRecordStore) -> None:

@@ -13,11 +13,12 @@ from fetcher.adapters.amqp import publisher as publisher_module
 from fetcher.adapters.amqp.address import BrokerAddress
 from fetcher.adapters.amqp.broker import AmqpBroker, open_amqp
 from fetcher.adapters.amqp.connection import BrokerConnection
+from fetcher.bootstrap.clock import utc_now
 from fetcher.bridge import open_asyncio, run_asyncio
 from fetcher.domain.errors import DeliveryLost, PortUnavailable, Unroutable
 from fetcher.ports import Deliveries, Delivery, OutgoingMessage, RejectReason
 from tests.contract.queue.work_queues import broker_address
-from tests.integration.amqp.stalling_proxy import StallingProxy, stalling_proxy
+from tests.faults.proxy import FaultProxy, fault_proxy
 from tests.servers.waiting import eventually
 
 pytestmark = pytest.mark.integration
@@ -37,8 +38,8 @@ async def room() -> AsyncIterator[None]:
 
 
 @pytest.fixture
-async def proxy(address: BrokerAddress) -> AsyncIterator[StallingProxy]:
-    async with stalling_proxy(address.host, address.port) as opened:
+async def proxy(address: BrokerAddress) -> AsyncIterator[FaultProxy]:
+    async with fault_proxy(address.host, address.port) as opened:
         yield opened
 
 
@@ -49,18 +50,18 @@ def work(amqp_name: Callable[[str], str]) -> str:
 
 @pytest.fixture
 async def broker(room: None, address: BrokerAddress, work: str) -> AsyncIterator[AmqpBroker]:
-    async with open_amqp(address, work_queue=work, consumes=True) as opened:
+    async with open_amqp(address, work_queue=work, consumes=True, now=utc_now) as opened:
         await on_channel(opened.publishing, lambda channel: channel.queue_declare(work))
         yield opened
 
 
 @pytest.fixture
 async def fragile(
-    room: None, proxy: StallingProxy, address: BrokerAddress, work: str, broker: AmqpBroker
+    room: None, proxy: FaultProxy, address: BrokerAddress, work: str, broker: AmqpBroker
 ) -> AsyncIterator[AmqpBroker]:
     """The same queue, over connections that the test can cut."""
     through = replace(address, host="127.0.0.1", port=proxy.port)
-    async with open_amqp(through, work_queue=work, consumes=True) as opened:
+    async with open_amqp(through, work_queue=work, consumes=True, now=utc_now) as opened:
         yield opened
 
 
@@ -158,7 +159,7 @@ async def test_a_message_that_the_broker_refuses_is_unavailable(
 
 
 async def test_a_confirm_that_does_not_come_is_unavailable_and_the_next_publish_reconnects(
-    fragile: AmqpBroker, proxy: StallingProxy, work: str, monkeypatch: pytest.MonkeyPatch
+    fragile: AmqpBroker, proxy: FaultProxy, work: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publisher_module, "CONFIRM_SECONDS", 0.3)
     monkeypatch.setattr(connection_module, "CLOSE_SECONDS", 0.3)
@@ -171,7 +172,7 @@ async def test_a_confirm_that_does_not_come_is_unavailable_and_the_next_publish_
 
 
 async def test_a_cancelled_publish_ends_at_once_and_its_channel_is_not_used_again(
-    fragile: AmqpBroker, proxy: StallingProxy, work: str, monkeypatch: pytest.MonkeyPatch
+    fragile: AmqpBroker, proxy: FaultProxy, work: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection_module, "CLOSE_SECONDS", 0.3)
     await fragile.publisher.publish(a_message(work))
@@ -185,12 +186,12 @@ async def test_a_cancelled_publish_ends_at_once_and_its_channel_is_not_used_agai
 
 
 async def test_a_cut_connection_ends_the_iterator_and_a_new_consumer_gets_the_message_again(
-    fragile: AmqpBroker, proxy: StallingProxy, work: str
+    fragile: AmqpBroker, proxy: FaultProxy, work: str
 ) -> None:
     await fragile.publisher.publish(a_message(work, '"job"'))
     async with fragile.consumer.consume(prefetch=1) as deliveries:
         in_hand = await take(deliveries)
-        await proxy.cut()
+        proxy.cut()
         with pytest.raises(PortUnavailable, match="lost"):
             await take(deliveries)
         with pytest.raises(DeliveryLost, match="lost"):
@@ -203,10 +204,10 @@ async def test_a_cut_connection_ends_the_iterator_and_a_new_consumer_gets_the_me
 
 
 async def test_publishing_goes_on_after_a_cut(
-    fragile: AmqpBroker, proxy: StallingProxy, work: str
+    fragile: AmqpBroker, proxy: FaultProxy, work: str
 ) -> None:
     await fragile.publisher.publish(a_message(work))
-    await proxy.cut()
+    proxy.cut()
 
     async def is_published() -> bool:
         try:
@@ -220,7 +221,7 @@ async def test_publishing_goes_on_after_a_cut(
 
 
 async def test_those_who_come_during_a_connect_wait_for_it(
-    fragile: AmqpBroker, proxy: StallingProxy, work: str
+    fragile: AmqpBroker, proxy: FaultProxy, work: str
 ) -> None:
     async with trio.open_nursery() as nursery:
         for _ in range(20):
@@ -241,7 +242,7 @@ async def test_a_missing_queue_is_unavailable_until_it_is_declared(
     room: None, address: BrokerAddress, amqp_name: Callable[[str], str]
 ) -> None:
     later = amqp_name("later")
-    async with open_amqp(address, work_queue=later, consumes=True) as broker:
+    async with open_amqp(address, work_queue=later, consumes=True, now=utc_now) as broker:
         with pytest.raises(PortUnavailable, match="no such queue"):
             async with broker.consumer.consume(prefetch=1):
                 pytest.fail("a missing queue was consumed")
@@ -258,7 +259,7 @@ async def test_five_failures_open_the_breaker_and_the_probe_says_so(
     nobody = BrokerAddress(
         scheme="amqp", host="127.0.0.1", port=free_port, user="u", password="canary-secret"
     )
-    async with open_amqp(nobody, work_queue=work, consumes=True) as broker:
+    async with open_amqp(nobody, work_queue=work, consumes=True, now=utc_now) as broker:
         result = await broker.probe.check()
         assert (result.status, result.error, result.breaker_state, result.tls) == (
             "down",
@@ -303,7 +304,7 @@ async def test_the_probe_is_up_on_a_live_broker(broker: AmqpBroker) -> None:
 
 
 async def test_the_probe_of_a_broker_that_hangs_ends_with_timeout_in_two_seconds(
-    fragile: AmqpBroker, proxy: StallingProxy
+    fragile: AmqpBroker, proxy: FaultProxy
 ) -> None:
     assert (await fragile.probe.check()).status == "up"
     proxy.stall()
@@ -317,7 +318,7 @@ async def test_wrong_credentials_are_unavailable_without_the_password(
     room: None, address: BrokerAddress, work: str
 ) -> None:
     wrong = replace(address, user="fetcher-nobody", password="canary-secret")
-    async with open_amqp(wrong, work_queue=work, consumes=False) as broker:
+    async with open_amqp(wrong, work_queue=work, consumes=False, now=utc_now) as broker:
         with pytest.raises(PortUnavailable, match="credentials") as caught:
             await broker.publisher.publish(a_message(work))
     assert caught.value.__context__ is None

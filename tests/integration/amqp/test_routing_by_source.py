@@ -8,6 +8,7 @@ from aiormq import Channel
 from pamqp.common import FieldTable
 
 from fetcher.adapters.amqp.broker import open_amqp
+from fetcher.bootstrap.clock import utc_now
 from fetcher.bridge import open_asyncio, run_asyncio
 from fetcher.domain.errors import Unroutable
 from fetcher.domain.ids import new_job_id
@@ -64,7 +65,9 @@ async def test_a_headers_exchange_compares_values_whether_text_or_byte_arrays(
         body=b"{}",
         headers=event_headers(new_job_id(), mark, source=SOURCE, request_id="r-1"),
     )
-    async with open_amqp(broker_address(amqp_url), work_queue=queue, consumes=False) as broker:
+    async with open_amqp(
+        broker_address(amqp_url), work_queue=queue, consumes=False, now=utc_now
+    ) as broker:
         channel = await broker.publishing.open_channel(confirms=False)
         await run_asyncio(declare, channel)
         if is_found:

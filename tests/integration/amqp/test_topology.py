@@ -4,18 +4,22 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 
 import pytest
-from aiormq import Channel
+from aiormq import Channel, spec
+from aiormq.abc import DeliveredMessage
 from pamqp.common import FieldValue
 
 from fetcher.adapters.amqp.broker import open_amqp
 from fetcher.adapters.amqp.connection import BrokerConnection
-from fetcher.adapters.amqp.topology import WORK_KEY, QueueType, TopologyNames
+from fetcher.adapters.amqp.dead_letter_queue import count_ready
+from fetcher.adapters.amqp.topology import EVENTS_WAIT, WORK_KEY, QueueType, TopologyNames
 from fetcher.adapters.amqp.topology_check import TopologyCheck
 from fetcher.adapters.dead_letters import DEAD_LETTER_KEY
+from fetcher.bootstrap.clock import utc_now
 from fetcher.bridge import open_asyncio, run_asyncio
 from fetcher.domain.topology import Finding, FindingStatus
 from fetcher.ports import ProbeResult, ProbeStatus
 from tests.contract.queue.work_queues import broker_address
+from tests.servers.waiting import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -118,6 +122,56 @@ async def test_the_bindings_lead_messages_to_their_queues(
     await connection.close_channel(channel)
 
 
+async def test_a_probe_through_a_binding_would_reach_a_subscriber_and_the_dead_letters(
+    connection: BrokerConnection, names: TopologyNames
+) -> None:
+    """Why `verify` leaves bindings unchecked (decision 041): not even one that expires at once."""
+    await settle(connection, names, create=True)
+    subscribed, key = next(iter(names.event_queues.items()))
+    got: list[bytes] = []
+    fleeting = spec.Basic.Properties(expiration="0")
+
+    async def on_message(message: DeliveredMessage) -> None:
+        got.append(message.body)
+
+    async def probe(channel: Channel) -> None:
+        await channel.basic_consume(subscribed, on_message, no_ack=True)
+        for exchange, routing_key in (
+            (names.events_exchange, key),
+            (names.work_exchange, WORK_KEY),
+        ):
+            await channel.basic_publish(
+                b"probe", exchange=exchange, routing_key=routing_key, properties=fleeting
+            )
+
+    channel = await connection.open_channel(confirms=True)
+    await run_asyncio(probe, channel)
+
+    async def has_arrived() -> bool:
+        dead = await run_asyncio(count_ready, channel, names.dead_letter_queue)
+        return (dead, got) == (1, [b"probe"])
+
+    await eventually(has_arrived, deadline_seconds=15.0)
+    await connection.close_channel(channel)
+
+
+async def test_verify_says_what_a_missing_binding_would_cause_and_publishes_nothing(
+    connection: BrokerConnection, names: TopologyNames
+) -> None:
+    await settle(connection, names, create=True)
+    found = [
+        each for each in await settle(connection, names, create=False) if each.kind == "binding"
+    ]
+    assert all("list_bindings" in each.details[0] for each in found)
+    assert [each.details[1].split(":")[0] for each in found[:2]] == ["without it"] * 2
+    assert "fetcher_deliveries_rejected_waiting" in found[1].details[1]
+    assert {each.details[1] for each in found[2:]} == {EVENTS_WAIT}
+    channel = await connection.open_channel(confirms=False)
+    for queue in (names.work_queue, names.dead_letter_queue, *names.event_queues):
+        assert await run_asyncio(count_ready, channel, queue) == 0
+    await connection.close_channel(channel)
+
+
 async def declared(
     connection: BrokerConnection, queue: str, arguments: Mapping[str, FieldValue]
 ) -> None:
@@ -156,6 +210,18 @@ async def test_classic_queues_of_an_operator_are_accepted_with_what_is_lost(
     )
 
 
+async def test_streams_serve_as_no_queue_of_ours(
+    connection: BrokerConnection, names: TopologyNames
+) -> None:
+    for queue in (names.work_queue, names.dead_letter_queue):
+        await declared(connection, queue, {"x-queue-type": "stream"})
+    for create in (False, True):
+        findings = await settle(connection, names, create=create)
+        for queue in (names.work_queue, names.dead_letter_queue):
+            found = of(findings, queue)
+            assert found.status is FindingStatus.DIFFERS, found
+
+
 async def test_every_argument_that_differs_is_named_with_both_values(
     connection: BrokerConnection, names: TopologyNames
 ) -> None:
@@ -177,7 +243,8 @@ async def test_every_argument_that_differs_is_named_with_both_values(
         "x-dead-letter-strategy is not set, should be at-least-once",
         "x-max-length is 7, should be not set",
         "x-overflow is drop-head, should be reject-publish",
-        "x-delivery-limit is not set: a message may be delivered without limit",
+        "x-delivery-limit is not set: a message may be delivered without limit,"
+        " and with RabbitMQ 4 20 times",
     )
 
 
@@ -203,6 +270,7 @@ async def probe(
         work_queue=names.work_queue,
         events_exchange=events_exchange,
         consumes=False,
+        now=utc_now,
     ) as broker:
         return await broker.probe.check()
 
@@ -239,7 +307,7 @@ async def test_a_missing_dead_letter_exchange_is_told_and_does_not_decide(
     )
     await declared(connection, names.work_queue, {})
     async with open_amqp(
-        broker_address(amqp_url), work_queue=names.work_queue, consumes=True
+        broker_address(amqp_url), work_queue=names.work_queue, consumes=True, now=utc_now
     ) as broker:
         result = await broker.probe.check()
         assert (result.status, result.error) == (ProbeStatus.UP, None)

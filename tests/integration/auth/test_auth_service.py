@@ -9,10 +9,18 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from fetcher.adapters.auth.http import open_http
-from fetcher.adapters.auth.service import AuthService, open_auth_service
+from fetcher.adapters.auth.service import MAX_ANSWER_BYTES, AuthService, open_auth_service
+from fetcher.adapters.http_client import open_http
 from fetcher.bridge import open_asyncio
-from fetcher.domain.access import Granted, Permission, Refusal, Refused, Relayed, Verdict
+from fetcher.domain.access import (
+    MACHINE_SUBJECT,
+    Granted,
+    Permission,
+    Refusal,
+    Refused,
+    Relayed,
+    Verdict,
+)
 from fetcher.domain.errors import PortUnavailable
 from tests.servers.auth_double import (
     AUTHORIZED,
@@ -27,6 +35,7 @@ from tests.servers.processes import free_port
 from tests.unit.adapters.auth.keys import an_ed_key, key_set
 
 KEY = an_ed_key()
+JANE = "acme/jane"
 USER = KEY.token({"type": "normal-user", "owner": "acme", "sub": "jane"}, kid="d")
 PATCH = Permission(resource="connections", action="patch")
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -59,7 +68,7 @@ async def asked(
 
 async def test_question_is_asked_as_the_service_expects_it(service: AuthDouble, room: None) -> None:
     service.answers(AUTHORIZED)
-    assert await asked(f"{service.address}/") == Granted()
+    assert await asked(f"{service.address}/") == Granted(JANE)
     [request] = service.requests()
     assert json.loads(request["body"]) == {
         "sub": "acme/jane",
@@ -76,7 +85,7 @@ async def test_question_is_asked_as_the_service_expects_it(service: AuthDouble, 
 
 async def test_machine_asks_as_the_editor_role(service: AuthDouble, room: None) -> None:
     service.answers(AUTHORIZED)
-    assert await asked(service.address, KEY.token({"sub": "robot"})) == Granted()
+    assert await asked(service.address, KEY.token({"sub": "robot"})) == Granted(MACHINE_SUBJECT)
     assert json.loads(service.requests()[0]["body"])["sub"] == "admin/fetcher-editor-role"
 
 
@@ -106,7 +115,7 @@ async def test_token_that_names_nobody_is_refused_without_a_question(
         ),
         ({"status": 429, "body": '{"code":7}'}, Relayed(status=429, body={"code": "7"})),
         ({"status": 500, "body": '{"code":"AUT-9"}'}, Refused(Refusal.FORBIDDEN)),
-        (AUTHORIZED | {"headers": {"Set-Cookie": "a=b"}}, Granted()),
+        (AUTHORIZED | {"headers": {"Set-Cookie": "a=b"}}, Granted(JANE)),
     ],
 )
 async def test_answer_decides(
@@ -183,7 +192,7 @@ async def test_calls_wait_their_turn_within_their_deadline(service: AuthDouble, 
     service.answers(SILENT)
     problems: list[str] = []
 
-    async with open_http(max_calls=2) as http:
+    async with open_http(max_answer_bytes=MAX_ANSWER_BYTES, max_calls=2) as http:
         auth = AuthService(http, service.address, keys=None, deadline_seconds=0.5)
 
         async def ask() -> None:
@@ -208,7 +217,7 @@ async def test_cancelled_question_leaves_a_client_that_works(
         with trio.move_on_after(0.3) as scope:
             await auth.judge(USER, PATCH, trace={})
         assert scope.cancelled_caught
-        assert await auth.judge(USER, PATCH, trace={}) == Granted()
+        assert await auth.judge(USER, PATCH, trace={}) == Granted(JANE)
 
 
 @pytest.mark.parametrize(
@@ -239,7 +248,7 @@ async def test_signature_is_verified_here_too_where_keys_are_published(
     service.answers({"body": key_set(KEY.published("d")).decode()}, path="/keys")
     service.answers(AUTHORIZED)
     keys = f"{service.address}/keys"
-    assert await asked(service.address, jwks_url=keys) == Granted()
+    assert await asked(service.address, jwks_url=keys) == Granted(JANE)
     forged = an_ed_key().token({"type": "normal-user", "owner": "acme", "sub": "root"}, kid="d")
     assert await asked(service.address, forged, jwks_url=keys) == Refused(Refusal.UNAUTHORIZED)
     assert len(service.requests()) == 1

@@ -9,7 +9,7 @@ import aiohttp.connector
 import pytest
 import trio
 
-from fetcher.adapters.auth.http import open_http
+from fetcher.adapters.http_client import open_http
 from fetcher.bridge import open_asyncio
 from fetcher.domain.errors import PortUnavailable
 from tests.servers.certificates import Authority, Identity
@@ -45,7 +45,7 @@ async def https(identity: Identity, folder: Path) -> AsyncIterator[tuple[int, li
 
 
 async def health(port: int) -> bytes:
-    async with open_http() as http:
+    async with open_http(max_answer_bytes=1024) as http:
         answer = await http.call("GET", f"https://127.0.0.1:{port}/health", deadline_seconds=10)
         return answer.body
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from fetcher.compat import normalized_request
-from fetcher.domain.connections import Connection, SourceType
+from fetcher.domain.connections import Connection
 from fetcher.domain.job_filters import source_names
 from fetcher.domain.jobs import JobOptions
 from fetcher_engine import (
@@ -19,7 +19,6 @@ from fetcher_engine import (
 )
 from tests.integration.datasources.harness import (
     TENANT,
-    a_connection,
     connection_to,
     engines,
     rows_of,
@@ -91,6 +90,17 @@ async def test_the_connections_schema_is_the_default_one(database: SqlAddress) -
     snapshot = await discover(connection_to(database, schema="ops"))
     assert [(t.name, t.fields) for t in snapshot.tables] == [("jobs", ("id", "price"))]
     assert snapshot.tables[0].columns[1].type == "numeric(8,2)"
+
+
+async def test_a_listed_schema_is_looked_at_while_bare_names_stay_public(
+    database: SqlAddress,
+) -> None:
+    reader = replace(connection_to(database), listed_schema="ops")
+    assert [table.name for table in (await discover(reader)).tables] == ["ops.jobs"]
+    asked = await discover(reader, ["jobs", "ops.jobs", "runs"])
+    assert [table.name for table in asked.tables] == ["ops.jobs", "runs"]
+    own = await discover(replace(reader, schema="public"))
+    assert "runs" in [table.name for table in own.tables]
 
 
 async def test_asked_tables_of_several_schemas_are_found(database: SqlAddress) -> None:
@@ -226,13 +236,3 @@ async def test_schema_that_changed_after_planning_ends_the_job(
             await engine.execute_extraction(plan)
     found = (caught.value.stage, caught.value.reason, caught.value.table)
     assert found == ("schema", "schema changed", "runs")
-
-
-async def test_a_type_without_a_connector_is_not_found() -> None:
-    # there is no folder for its files
-    connection = a_connection(source_type=SourceType.SQLITE)
-    async with engines() as opened:
-        engine = opened.engine_for([connection], JobOptions())
-        with pytest.raises(EngineError) as caught:
-            await engine.discover_schema(TENANT, "src")
-    assert caught.value.category is ErrorCategory.NOT_FOUND

@@ -3,10 +3,11 @@
 Every connector that dials, by the real drivers, as a worker of a guarded host has it.
 """
 
+import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,19 @@ import trio
 from fetcher.datasources.host_guard import HostGuard, HostList
 from fetcher.domain.connections import Connection, SourceType
 from fetcher_engine import EngineError
-from tests.integration.datasources.harness import a_connection, document, engines
+from tests.integration.datasources.harness import (
+    a_connection,
+    connection_to,
+    document,
+    engines,
+    parsed,
+)
+from tests.integration.datasources.harness import run_sql as run_postgres
+from tests.integration.datasources.mariadb import connection_to as mariadb_connection_to
+from tests.integration.datasources.mariadb import run_sql as run_mariadb
+from tests.integration.datasources.mongo_sources import Source
+from tests.integration.datasources.mongo_sources import to as to_mongo
+from tests.servers.addresses import SqlAddress
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("brief_threads")]
 
@@ -96,3 +109,52 @@ async def test_only_the_address_that_was_judged_is_dialled(
             listener.visits = 0
     assert outcomes == [("tcp", "network"), ("dns", "host_refused")]
     assert visits == [(1, True), (2, False)]
+
+
+@pytest.fixture
+def postgres_source(postgres_database: Callable[[], SqlAddress]) -> Connection:
+    address = postgres_database()
+    run_postgres(address, "CREATE TABLE t (a int)", "INSERT INTO t VALUES (1), (2)")
+    return connection_to(address)
+
+
+@pytest.fixture
+def mariadb_source(mariadb: SqlAddress) -> Iterator[Connection]:
+    name = f"fetcher_t_{secrets.token_hex(6)}"
+    run_mariadb(mariadb, f"CREATE DATABASE {name}")
+    address = replace(mariadb, database=name)
+    try:
+        run_mariadb(address, "CREATE TABLE t (a int)", "INSERT INTO t VALUES (1), (2)")
+        yield mariadb_connection_to(address)
+    finally:
+        run_mariadb(mariadb, f"DROP DATABASE {name}")
+
+
+@pytest.fixture
+def mongo_source(source: Source) -> Connection:
+    source["t"].insert_many([{"a": 1}, {"a": 2}])
+    return to_mongo(source)
+
+
+@pytest.mark.usefixtures("source")
+@pytest.mark.parametrize("kind", ["postgres", "mariadb", "mongo"])
+async def test_a_whole_job_stays_with_the_address_that_was_judged(
+    kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each session asks once: later answers, which lead elsewhere, reach no driver, whatever it
+    looks up by itself. The next session's own look is judged anew."""
+    connection: Connection = request.getfixturevalue(f"{kind}_source")
+    guard = HostGuard(allow=HostList.of([JUDGED]))
+    resolver = Resolver()
+    wanted = {"t": ["a"]}
+    named = replace(connection, host=NAME)
+    async with engines(judge=guard.judge) as opened:
+        monkeypatch.setattr(socket, "getaddrinfo", resolver.getaddrinfo)
+        rows = parsed(await document(opened, named, wanted))["t"]
+    assert [row["a"] for row in rows] == [1, 2]
+    assert resolver.asked == 1
+    async with engines(judge=guard.judge) as opened:
+        with pytest.raises(EngineError) as caught:
+            await document(opened, named, wanted)
+    assert (caught.value.stage, caught.value.reason) == ("dns", "host_refused")
+    assert resolver.asked == 2

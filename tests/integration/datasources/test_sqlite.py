@@ -231,7 +231,7 @@ async def test_without_a_folder_there_are_no_sqlite_sources() -> None:
         engine = opened.engine_for([a_source("a.db")], JobOptions())
         with pytest.raises(EngineError) as caught:
             await engine.test_connection(TENANT, "src")
-    assert caught.value.category is ErrorCategory.NOT_FOUND
+    assert (caught.value.category, caught.value.reason) == (ErrorCategory.CONNECT, "type_off")
 
 
 @pytest.mark.parametrize(

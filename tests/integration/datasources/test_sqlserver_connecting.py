@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 import trio
 
+from fetcher.datasources.host_guard import HostGuard, HostList
 from fetcher.datasources.sqlserver import connect as connect_module
 from fetcher.datasources.sqlserver import rows as rows_module
 from fetcher.datasources.sqlserver import session as session_module
 from fetcher.domain.connections import Connection, TlsSettings
 from fetcher.domain.jobs import JobOptions
-from fetcher_engine import EngineError, SourceFailure, Stage
+from fetcher_engine import EngineError
 from tests.integration.datasources.harness import TENANT, document, engines
 from tests.integration.datasources.relay import relay
 from tests.integration.datasources.sqlserver import Definition, answering, server_context, source
@@ -205,20 +206,20 @@ async def test_silent_server_ends_by_its_phases_limit(
 
 
 async def test_redirection_is_judged_and_followed_once() -> None:
-    def judge(host: str, addresses: object) -> None:
-        if host == "127.0.0.3":
-            raise SourceFailure(Stage.DNS, "refused_host")
-
-    async with tds_server(a_server()) as second:
-        async with tds_server(a_server(route=("127.0.0.1", second.port))) as first:
-            assert await outcome(source(first)) is None
-            assert len(second.logins) == 1
-        async with tds_server(a_server(route=("127.0.0.3", second.port))) as first:
-            async with engines(judge=judge) as opened:
+    guard = HostGuard(allow=HostList.of(["127.0.0.1"]))
+    async with tds_server(a_server()) as second, engines(judge=guard.judge) as opened:
+        found = []
+        for host in ("127.0.0.1", "127.0.0.3", "metadata.google.internal", "2130706433"):
+            async with tds_server(a_server(route=(host, second.port))) as first:
                 engine = opened.engine_for([source(first)], JobOptions())
-                with pytest.raises(EngineError):
+                try:
                     await engine.test_connection(TENANT, "src")
-            assert len(second.logins) == 1
+                    found.append("connected")
+                except EngineError as refused:
+                    found.append(str(refused.reason))
+                assert len(first.logins) == 1
+        assert len(second.logins) == 1
+    assert found == ["connected", "host_refused", "host_refused", "host_refused"]
     looping = a_server()
     async with tds_server(looping):
         looping.route = ("127.0.0.1", looping.port)

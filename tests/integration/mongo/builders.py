@@ -4,8 +4,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from pymongo.database import Database
+
+from fetcher.adapters.mongo import MongoRecords
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.ids import new_connection_id, new_job_id
+from fetcher.domain.job_store import Claimed
 from fetcher.domain.jobs import (
     EventMark,
     FailureFacts,
@@ -86,3 +90,14 @@ def failed() -> TerminalOutcome:
 def cancelled() -> TerminalOutcome:
     failure = FailureFacts(message="job cancelled", code="cancelled")
     return TerminalOutcome(status=JobStatus.CANCELLED, event=an_event("failed"), failure=failure)
+
+
+def only_document(raw: Database[dict[str, Any]]) -> dict[str, Any]:
+    [document] = raw["job"].find()
+    return document
+
+
+async def claimed(records: MongoRecords, job: Job) -> Claimed:
+    claim = await records.leases.claim(job.id, owner="worker-1", lease_seconds=60)
+    assert isinstance(claim, Claimed)
+    return claim

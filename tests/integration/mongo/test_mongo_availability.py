@@ -18,7 +18,7 @@ from fetcher.adapters.mongo.failures import NeverSent
 from fetcher.bridge import open_asyncio
 from fetcher.domain.connections import TlsSettings, UpdateAnswer
 from fetcher.domain.errors import PortUnavailable
-from fetcher.domain.jobs import Claimed, FinishAnswer, LeaseState
+from fetcher.domain.job_store import Claimed, FinishAnswer, LeaseState
 from fetcher.ports import ProbeStatus
 from tests.integration.mongo.builders import a_connection, a_job, completed, failed
 from tests.integration.mongo.lossy_proxy import LossyProxy, address_of, lossy_proxy
@@ -281,9 +281,29 @@ async def test_a_patch_whose_answer_is_lost_is_written(
     )
 
     async def patch() -> object:
-        return await records.connections.update(after, read_at=before.updated_at)
+        return await records.connections.update(after, before=before)
 
     assert await losing(proxy, "update", patch) is UpdateAnswer.WRITTEN
+    assert await records.connections.get(before.id) == after
+
+
+async def test_credentials_whose_new_seal_was_not_answered_are_sealed_anew(
+    proxied: tuple[LossyProxy, MongoRecords],
+) -> None:
+    proxy, records = proxied
+    before = a_connection(tls=TlsSettings(mode="require", key="fetcher-encrypted:1:b2xk"))
+    await records.connections.insert(before)
+    after = replace(
+        before,
+        password_encrypted="bmV3",
+        encryption_key_version="2",
+        tls=TlsSettings(mode="require", key="fetcher-encrypted:2:bmV3"),
+    )
+
+    async def reseal() -> object:
+        return await records.credentials.reseal(after, before=before)
+
+    assert await losing(proxy, "update", reseal) is UpdateAnswer.WRITTEN
     assert await records.connections.get(before.id) == after
 
 
@@ -294,11 +314,12 @@ async def test_a_patch_that_lost_its_answer_and_its_place_is_not_taken_for_writt
     connection = a_connection()
     await records.connections.insert(connection)
     stale = replace(connection, host="stale", updated_at=connection.updated_at + LATER)
+    too_old = replace(connection, updated_at=connection.updated_at - LATER)
     with pytest.raises(PortUnavailable):
         await losing(
             proxy,
             "update",
-            lambda: records.connections.update(stale, read_at=connection.updated_at - LATER),
+            lambda: records.connections.update(stale, before=too_old),
         )
     assert await records.connections.get(connection.id) == connection
 

@@ -1,5 +1,6 @@
 """Records that cannot be read or written: the field is named, no value, and no sweep stops."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -9,12 +10,13 @@ from bson import Binary, Regex
 from pymongo.database import Database
 
 from fetcher.adapters.mongo import MongoRecords
+from fetcher.domain.audit import AuditQuery
 from fetcher.domain.connections import ConnectionQuery
 from fetcher.domain.errors import PortError, RecordCorrupt
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import (
-    EndedCursor,
-)
+from fetcher.domain.job_store import EndedCursor
+from fetcher.queries.ended_jobs import EndedJobs
+from tests.contract.records.test_audit_trail import an_entry
 from tests.integration.mongo.builders import a_job
 from tests.integration.mongo.reference import (
     CONNECTION_ID,
@@ -25,6 +27,24 @@ from tests.integration.mongo.reference import (
     reference_job,
     stored_job,
 )
+
+
+def an_id(number: int) -> JobId:
+    return JobId(UUID(int=JOB_ID.int + number))
+
+
+def a_pending_job(job_id: JobId, *, number: int, **changes: Any) -> dict[str, Any]:
+    return reference_job(
+        **{
+            "_id": Binary(job_id.bytes, 0),
+            "request_hash": f"{number:064}",
+            "dispatched_at": None,
+            "dispatch_seq": 1,
+            "created_at": CREATED + timedelta(seconds=number),
+        }
+        | changes
+    )
+
 
 Raw = Database[dict[str, Any]]
 
@@ -132,6 +152,64 @@ async def test_a_corrupt_record_does_not_stop_a_sweep(records: MongoRecords, raw
     assert [claim.job.id for claim in claims] == [JOB_ID]
 
 
+@pytest.mark.parametrize("limit", [1, 2, 9])
+async def test_corrupt_records_take_nobodys_place_in_a_batch_to_dispatch(
+    records: MongoRecords, raw: Raw, limit: int
+) -> None:
+    """The corrupt ones are the oldest."""
+    corrupt, sound = [an_id(n) for n in range(5)], [an_id(n) for n in range(5, 8)]
+    for n, job_id in enumerate([*corrupt, *sound]):
+        changes = {"mapped_fields": 5} if job_id in corrupt else {}
+        raw["job"].insert_one(a_pending_job(job_id, number=n, **changes))
+
+    async def claimed(*hints: JobId) -> list[JobId]:
+        claims = await records.dispatch.claim_due(
+            limit=limit, lease_seconds=15, job_ids=hints or None
+        )
+        return [claim.job.id for claim in claims]
+
+    assert await claimed(*corrupt, sound[2]) == [sound[2]]
+    assert await claimed() == sound[:2][:limit]
+    assert await claimed() == sound[:2][limit:]
+    # For longer than a lease, so that they are no part of every sweep.
+    aside, leased = (
+        max(document["dispatch_lease_until"] for document in raw["job"].find(which))
+        for which in ({"mapped_fields": 5}, {"mapped_fields": {"$ne": 5}})
+    )
+    assert aside - leased > timedelta(seconds=30)
+
+
+async def test_corrupt_records_take_nobodys_place_in_a_batch_to_reap(
+    records: MongoRecords, raw: Raw
+) -> None:
+    for n in range(3):
+        changes = {"mapped_fields": 5} if n < 2 else {}
+        raw["job"].insert_one(
+            a_pending_job(an_id(n), number=n, status="processing", lease_until=CREATED, **changes)
+        )
+    assert [job.id for job in await records.expired.find_expired(limit=1)] == [an_id(2)]
+
+
+async def test_a_corrupt_record_keeps_no_other_parked(records: MongoRecords, raw: Raw) -> None:
+    later = datetime.now(UTC) + timedelta(hours=1)
+    parked = {"waiting_reason": "connection sales_db is down", "due_at": later}
+    for n in range(2):
+        foreign = {"_id": "no uuid"} if n == 0 else {}
+        raw["job"].insert_one(a_pending_job(an_id(n), number=n, **parked, **foreign))
+    assert await records.dispatch.wake_parked("sales_db", told=5) == [an_id(1)]
+    assert raw["job"].count_documents({"due_at": None}) == 2
+
+
+async def test_a_corrupt_note_of_left_objects_keeps_no_other(
+    records: MongoRecords, raw: Raw
+) -> None:
+    for n, keys in enumerate((5, 5, ["a.json"])):
+        changes = {"cleanup_due": CREATED, "cleanup_keys": keys}
+        raw["job"].insert_one(a_pending_job(an_id(n), number=n, **changes))
+    assert await records.cleanup.find_due(limit=1) == [(an_id(2), ("a.json",))]
+    assert await records.cleanup.find_due(limit=9) == [(an_id(2), ("a.json",))]
+
+
 async def test_a_corrupt_record_does_not_stop_the_order_of_ends(
     records: MongoRecords, raw: Raw
 ) -> None:
@@ -141,9 +219,69 @@ async def test_a_corrupt_record_does_not_stop_the_order_of_ends(
     raw["job"].insert_one(reference_job(**end, **corrupt))
     await stored_job(records, raw, **end)
     assert [job.id for job in await records.jobs.list_ended(after=None, limit=5)] == [JOB_ID]
+    assert [job.id for job in await records.jobs.latest_failed(limit=1)] == [JOB_ID]
     assert await records.jobs.latest_ended() == EndedCursor(completed_at=ENDED, job_id=last_id)
     with pytest.raises(RecordCorrupt):
         await records.jobs.get(last_id)
+
+
+@pytest.mark.parametrize("no_time", [SECRET, 5])
+@pytest.mark.parametrize("attempts", [[5], [{"ended_at": SECRET}]])
+async def test_what_is_no_time_stops_no_measure(
+    records: MongoRecords, raw: Raw, no_time: object, attempts: list[object]
+) -> None:
+    """The server of the tests holds no date beyond those of Python, which is as unreadable."""
+    event = {"$set": {"metadata.terminalEventPending": True}}
+    end = {"status": "failed", "dedup_active": False}
+    await stored_job(records, raw, **end, completed_at=ENDED)
+    ended = {"_id": Binary(an_id(3).bytes, 0), "completed_at": no_time}
+    raw["job"].insert_one(reference_job(**end, **ended))
+    raw["job"].update_many({}, event)
+    for n, created_at in enumerate((no_time, CREATED)):
+        changes = {"created_at": created_at, "attempt": 1, "attempts": attempts}
+        raw["job"].insert_one(a_pending_job(an_id(n + 10), number=n, **changes))
+    assert (await records.events.backlog()).oldest_seconds > 0
+    active = await records.dispatch.active_jobs()
+    assert (active.undispatched, active.oldest_undispatched_seconds > 0) == (2, True)
+    assert [job.id for job in await records.jobs.list_ended(after=None, limit=5)] == [JOB_ID]
+    latest = await records.jobs.latest_ended()
+    assert latest == EndedCursor(completed_at=ENDED, job_id=JOB_ID)
+    minutes = await records.statistics.ended_by_minute(since=ENDED - timedelta(minutes=5))
+    assert sum(each.jobs for each in minutes) == 1
+
+
+async def test_an_end_far_ahead_of_the_clock_keeps_no_reader_from_what_ends_now(
+    records: MongoRecords, raw: Raw
+) -> None:
+    """It was written while the server's clock was ahead, before that was set back."""
+    ahead = datetime.now(UTC) + timedelta(days=3650)
+    end = {"status": "failed", "dedup_active": False}
+    last_id = an_id(1)
+    raw["job"].insert_one(reference_job(**end, _id=Binary(last_id.bytes, 0), completed_at=ahead))
+    assert await records.jobs.latest_ended() is None
+    along = EndedJobs.after(
+        records.jobs, EndedCursor(completed_at=ahead, job_id=last_id), product_name=None
+    )
+    new = await EndedJobs.from_now(records.jobs, product_name=None)
+    assert await along.next() == []
+    await stored_job(records, raw, **end, completed_at=datetime.now(UTC))
+    for reader in (along, new):
+        assert [job.id for job in await reader.next()] == [JOB_ID]
+        assert await reader.next() == []
+
+
+async def test_an_audit_entry_that_cannot_be_read_ends_no_list(
+    records: MongoRecords, raw: Raw
+) -> None:
+    entries = [an_entry(time=ENDED - timedelta(seconds=n)) for n in range(3)]
+    for entry in entries:
+        await records.audit.append(entry)
+    raw["audit"].update_one({"time": entries[0].time}, {"$set": {"action": "of.later"}})
+    raw["audit"].insert_one({"time": "yesterday"})
+    first = await records.audit.list_page(AuditQuery(limit=1))
+    assert first.items == ()
+    rest = await records.audit.list_page(AuditQuery(before=first.next))
+    assert (list(rest.items), rest.next) == (entries[1:], None)
 
 
 def nested(levels: int) -> dict[str, Any]:

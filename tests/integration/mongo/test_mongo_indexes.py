@@ -47,6 +47,12 @@ JOB_INDEXES: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
 BREAKER_INDEXES = {
     "idx_connection_breaker_forgotten": ({"changed_at": 1}, {"expireAfterSeconds": 86400})
 }
+AUDIT_INDEXES: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
+    "idx_audit_time": ({"time": -1, "_id": -1}, {}),
+    "idx_audit_target": ({"target": 1, "time": -1, "_id": -1}, {}),
+    "idx_audit_actor": ({"actor": 1, "time": -1, "_id": -1}, {}),
+    "idx_audit_action": ({"action": 1, "time": -1, "_id": -1}, {}),
+}
 OWN_INDEXES: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
     "idx_job_dispatch": (
         {"dispatched_at": 1, "created_at": 1},
@@ -64,12 +70,21 @@ OWN_INDEXES: dict[str, tuple[dict[str, int], dict[str, Any]]] = {
         {"cleanup_due": 1},
         {"partialFilterExpression": {"cleanup_due": {"$exists": True}}},
     ),
+    "idx_job_kept_result": (
+        {"completed_at": 1, "_id": 1},
+        {"partialFilterExpression": {"status": "completed", "result_deleted_at": None}},
+    ),
     "idx_job_datasources": (
         {"datasources": 1},
         {"partialFilterExpression": {"dedup_active": True}},
     ),
     "idx_job_list": ({"created_at": -1, "_id": -1}, {}),
     "idx_job_list_status": ({"status": 1, "created_at": -1, "_id": -1}, {}),
+    "idx_job_ended": ({"completed_at": -1, "_id": -1}, {}),
+    "idx_job_failed": (
+        {"completed_at": -1, "_id": -1},
+        {"partialFilterExpression": {"status": "failed"}},
+    ),
     "idx_job_list_datasources": ({"datasources": 1, "created_at": -1, "_id": -1}, {}),
     "idx_job_pending_source": (
         {"status": 1, "metadata.source": 1},
@@ -110,6 +125,7 @@ async def test_an_empty_database_gets_exactly_these_indexes(
     await records.jobs.latest_ended()
     assert indexes_of(bare, "connection") == CONNECTION_INDEXES
     assert indexes_of(bare, "connection_breaker") == BREAKER_INDEXES
+    assert indexes_of(bare, "audit") == AUDIT_INDEXES
     assert indexes_of(bare, "job") == JOB_INDEXES | OWN_INDEXES
 
 
@@ -236,6 +252,22 @@ async def test_a_database_that_is_opened_again_is_not_looked_at_again(
             await records.jobs.latest_ended()
             assert indexes_of(bare, "job") == expected
         bare["job"].drop_indexes()
+
+
+async def test_a_database_that_was_dropped_and_made_anew_gets_its_indexes_again(
+    bare: Raw, asyncio_room: None, mongo_uri: str
+) -> None:
+    """As a tenant's is that was purged, and is back while the process runs."""
+    indexed = IndexedDatabases()
+    for _ in range(2):
+        async with open_mongo_records(
+            mongo_uri, bare.name, allow_plaintext=True, prepare=indexed.prepare
+        ) as records:
+            await records.jobs.latest_ended()
+            assert indexes_of(bare, "job") == JOB_INDEXES | OWN_INDEXES
+            assert indexes_of(bare, "connection") == CONNECTION_INDEXES
+        bare.client.drop_database(bare.name)
+        bare["connection"].insert_one({"config_name": "made by whoever restores it"})
 
 
 async def test_each_database_gets_its_own_and_a_failure_is_tried_again(

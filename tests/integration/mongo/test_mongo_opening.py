@@ -1,14 +1,23 @@
 """What the record store asks of an address before it opens, and its entry in readiness."""
 
 import secrets
+from collections.abc import Callable
+from pathlib import Path
 
+import pymongo
 import pytest
 import structlog
 import trio
+from pydantic import SecretStr
 
 from fetcher.adapters.mongo import open_mongo_records, server
+from fetcher.bootstrap import open_record_store
 from fetcher.domain.errors import PortUnavailable, StartRefused
-from fetcher.ports import ProbeStatus
+from fetcher.ports import ProbeResult, ProbeStatus
+from fetcher.settings import Settings
+from tests.integration.datasources.mongo_server import running_server
+from tests.integration.mongo.builders import a_connection
+from tests.servers.certificates import Authority
 
 pytestmark = pytest.mark.integration
 
@@ -34,6 +43,18 @@ async def test_allowed_plain_text_is_warned_of(asyncio_room: None, mongo_uri: st
             "log_level": "warning",
         }
     ]
+
+
+async def test_trust_roots_are_tls_and_the_only_ones(asyncio_room: None, tmp_path: Path) -> None:
+    known, other = Authority(), Authority()
+    found: dict[str, ProbeResult] = {}
+    with running_server(tmp_path / "mongo", identity=known.certificate("127.0.0.1")) as port:
+        for ca in (known.ca, other.ca):
+            address = f"mongodb://127.0.0.1:{port}"
+            async with open_mongo_records(address, "any", ca_pem=ca) as records:
+                found[ca] = await records.probe.check()
+    assert (found[known.ca].status, found[known.ca].tls) == (ProbeStatus.UP, True)
+    assert found[other.ca].status is ProbeStatus.DOWN
 
 
 @pytest.mark.parametrize(
@@ -98,3 +119,20 @@ async def test_a_cancelled_probe_is_cancelled(asyncio_room: None, mongo_uri: str
             scope.cancel()
             await records.probe.check()
         assert scope.cancelled_caught
+
+
+async def test_the_databases_name_is_put_in_lower_case(
+    asyncio_room: None, mongo_uri: str, mongo_database: Callable[[], str]
+) -> None:
+    name = mongo_database()
+    settings = Settings(
+        mongo_uri=SecretStr(mongo_uri), mongo_name=name.upper(), allow_insecure_tls=True
+    )
+    connection = a_connection()
+    async with open_record_store(settings, None, is_owner=False) as opened:
+        await opened.records.connections.insert(connection)
+    with pymongo.MongoClient[dict[str, object]](
+        mongo_uri, serverSelectionTimeoutMS=10_000
+    ) as client:
+        found = client[name]["connection"].find_one({"config_name": connection.config_name})
+    assert found is not None

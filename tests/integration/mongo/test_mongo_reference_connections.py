@@ -86,7 +86,7 @@ async def test_a_patch_sets_what_the_reference_sets_and_null_where_nothing_is(
     before = insert(raw, **variant)
     connection = await the_connection(records)
     patched = replace(connection, host="pg2.acme.test", port=5433, updated_at=LATER)
-    answer = await records.connections.update(patched, read_at=ENDED)
+    answer = await records.connections.update(patched, before=connection)
     assert answer is UpdateAnswer.WRITTEN
     ssl, metadata = before.get("ssl"), before.get("metadata")
     expected = before | {
@@ -101,10 +101,36 @@ async def test_a_patch_sets_what_the_reference_sets_and_null_where_nothing_is(
     assert await the_connection(records) == patched
 
 
+@pytest.mark.parametrize("variant", OLD_VARIANTS)
+async def test_a_new_seal_changes_what_is_sealed_and_nothing_else(
+    records: MongoRecords, raw: Raw, variant: dict[str, Any]
+) -> None:
+    before = insert(raw, **variant)
+    connection = await the_connection(records)
+    sealed = replace(connection, password_encrypted="bmV3", encryption_key_version="2")
+    answer = await records.credentials.reseal(sealed, before=connection)
+    assert answer is UpdateAnswer.WRITTEN
+    new = {"password_encrypted": "bmV3", "encryption_key_version": "2"}
+    assert typed(the_document(raw)) == typed(before | new)
+
+
+async def test_a_record_that_cannot_be_read_has_a_name_all_the_same(
+    records: MongoRecords, raw: Raw
+) -> None:
+    insert(raw, _id="no uuid", config_name="odd_db")
+    insert(raw, config_name=7, port="no port")
+    names = await records.credentials.list_names()
+    assert sorted((each.config_name, each.id) for each in names) == [
+        ("", CONNECTION_ID),
+        ("odd_db", None),
+    ]
+
+
 async def test_a_patch_of_everything_has_these_types(records: MongoRecords, raw: Raw) -> None:
     before = insert(raw, schema="old", ssl={"mode": "require"}, metadata={"old": 1.0})
+    connection = await the_connection(records)
     patched = replace(
-        await the_connection(records),
+        connection,
         config_name="renamed_db",
         type=SourceType.SQL_SERVER,
         host="ms1.acme.test",
@@ -120,7 +146,7 @@ async def test_a_patch_of_everything_has_these_types(records: MongoRecords, raw:
         product_name="somebody else's",
         created_at=LATER,
     )
-    assert await records.connections.update(patched, read_at=ENDED) is UpdateAnswer.WRITTEN
+    assert await records.connections.update(patched, before=connection) is UpdateAnswer.WRITTEN
     assert typed(the_document(raw)) == typed(
         {
             "_id": CONNECTION_ID.bytes,
@@ -152,7 +178,7 @@ async def test_a_patch_that_takes_away_leaves_nulls(records: MongoRecords, raw: 
     before = insert(raw, schema="s", ssl={"mode": "require"}, metadata={"a": 1.0})
     connection = await the_connection(records)
     bare = replace(connection, schema=None, tls=None, metadata={}, updated_at=LATER)
-    assert await records.connections.update(bare, read_at=ENDED) is UpdateAnswer.WRITTEN
+    assert await records.connections.update(bare, before=connection) is UpdateAnswer.WRITTEN
     nothing = {"schema": None, "ssl": None, "metadata": None, "updated_at": LATER}
     assert typed(the_document(raw)) == typed(before | nothing)
 
@@ -163,10 +189,13 @@ async def test_a_patch_that_changes_nothing_of_a_record_that_moved(
     before = insert(raw)
     connection = await the_connection(records)
     too_old = replace(connection, host="x", updated_at=LATER)
-    assert await records.connections.update(too_old, read_at=CREATED) is UpdateAnswer.CHANGED
+    assert (
+        await records.connections.update(too_old, before=replace(connection, updated_at=CREATED))
+        is UpdateAnswer.CHANGED
+    )
     assert typed(the_document(raw)) == typed(before)
     raw["connection"].update_one({}, {"$set": {"deleted_at": ENDED}})
-    assert await records.connections.update(too_old, read_at=ENDED) is UpdateAnswer.GONE
+    assert await records.connections.update(too_old, before=connection) is UpdateAnswer.GONE
     assert typed(the_document(raw)) == typed(before | {"deleted_at": ENDED})
 
 
@@ -178,9 +207,9 @@ async def test_a_name_of_a_live_record_of_the_reference_is_taken(
     await records.connections.insert(own)
     renamed = replace(own, config_name="sales_db", updated_at=LATER)
     with pytest.raises(DuplicateConfigName):
-        await records.connections.update(renamed, read_at=own.updated_at)
+        await records.connections.update(renamed, before=own)
     raw["connection"].update_one({"config_name": "sales_db"}, {"$set": {"deleted_at": ENDED}})
-    answer = await records.connections.update(renamed, read_at=own.updated_at)
+    answer = await records.connections.update(renamed, before=own)
     assert answer is UpdateAnswer.WRITTEN
 
 
@@ -216,7 +245,7 @@ async def test_what_we_insert_we_patch_in_the_same_layout(records: MongoRecords,
     inserted = the_document(raw)
     assert not {"schema", "ssl", "metadata"} & set(inserted)
     patched = replace(connection, updated_at=LATER)
-    await records.connections.update(patched, read_at=connection.updated_at)
+    await records.connections.update(patched, before=connection)
     nothing = {"schema": None, "ssl": None, "metadata": None, "updated_at": LATER}
     assert typed(the_document(raw)) == typed(inserted | nothing)
 

@@ -10,17 +10,15 @@ from pymongo.database import Database
 
 from fetcher.adapters.mongo import MongoRecords
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import (
+from fetcher.domain.job_store import (
     CancelAnswer,
     Claimed,
     FinishAnswer,
-    Job,
     JobCursor,
     JobQuery,
-    JobStatus,
     PendingCounts,
-    TableProgress,
 )
+from fetcher.domain.jobs import Job, JobStatus, TableProgress
 from tests.integration.mongo.builders import RESULT, a_job, an_event, completed
 from tests.integration.mongo.reference import CREATED, ENDED, JOB_ID, reference_job, typed
 

@@ -14,17 +14,8 @@ from pymongo.database import Database
 
 from fetcher.adapters.mongo import MongoRecords
 from fetcher.domain.connections import Connection, ConnectionQuery, SourceType, TlsSettings
-from fetcher.domain.jobs import (
-    CancelAnswer,
-    Claimed,
-    ClaimRefusal,
-    EndedCursor,
-    EventMark,
-    FailureFacts,
-    Job,
-    JobStatus,
-    ResultFacts,
-)
+from fetcher.domain.job_store import CancelAnswer, Claimed, ClaimRefusal, EndedCursor
+from fetcher.domain.jobs import EventMark, FailureFacts, Job, JobStatus, ResultFacts
 from tests.integration.mongo.builders import an_event, failed
 from tests.integration.mongo.reference import (
     CONNECTION_ID,
@@ -192,7 +183,7 @@ async def test_a_pending_job_is_dispatched_again_only_once_it_is_stale(
     assert await records.dispatch.dispatch_again(older_than_seconds=600, limit=5) == 1
     [claim] = await records.dispatch.claim_due(limit=5, lease_seconds=15)
     assert (claim.job.id, claim.dispatch_seq) == (JOB_ID, 1)
-    assert await records.dispatch.mark_dispatched(JOB_ID, 1)
+    assert await records.dispatch.mark_dispatched({JOB_ID: 1})
     assert (await records.dispatch.backlog(older_than_seconds=600)).stale == 0
 
 

@@ -13,7 +13,7 @@ from fetcher.adapters.s3.location import S3Location
 from fetcher.adapters.s3.store import S3ObjectStore, open_s3
 from fetcher.bridge import open_asyncio
 from fetcher.domain.errors import PortUnavailable
-from tests.integration.amqp.stalling_proxy import StallingProxy, stalling_proxy
+from tests.faults.proxy import FaultProxy, fault_proxy
 from tests.servers.addresses import S3Access
 
 pytestmark = pytest.mark.integration
@@ -35,9 +35,9 @@ def location(s3_access: S3Access, s3_bucket: Callable[[], str]) -> S3Location:
 
 
 @pytest.fixture
-async def proxy(location: S3Location) -> AsyncIterator[StallingProxy]:
+async def proxy(location: S3Location) -> AsyncIterator[FaultProxy]:
     parts = urlsplit(location.endpoint)
-    async with stalling_proxy(parts.hostname or "", parts.port or 80) as opened:
+    async with fault_proxy(parts.hostname or "", parts.port or 80) as opened:
         yield opened
 
 
@@ -55,7 +55,7 @@ async def direct(room: None, location: S3Location) -> AsyncIterator[S3ObjectStor
 
 @pytest.fixture
 async def fragile(
-    room: None, location: S3Location, proxy: StallingProxy
+    room: None, location: S3Location, proxy: FaultProxy
 ) -> AsyncIterator[S3ObjectStore]:
     """The same bucket, over connections that the test can cut."""
     endpoint = f"http://127.0.0.1:{proxy.port}"
@@ -69,19 +69,19 @@ async def read_all(store: S3ObjectStore) -> bytes:
 
 
 async def test_a_part_whose_connection_is_cut_is_sent_again(
-    fragile: S3ObjectStore, direct: S3ObjectStore, proxy: StallingProxy
+    fragile: S3ObjectStore, direct: S3ObjectStore, proxy: FaultProxy
 ) -> None:
     data = os.urandom(18 * MIB)
     async with fragile.upload(KEY) as upload:
         await upload.write(data[: 9 * MIB])
-        await proxy.cut()
+        proxy.cut()
         await upload.write(data[9 * MIB :])
         assert await upload.complete() == len(data)
     assert await read_all(direct) == data
 
 
 async def test_cancelling_while_a_store_hangs_ends_soon(
-    fragile: S3ObjectStore, proxy: StallingProxy, monkeypatch: pytest.MonkeyPatch
+    fragile: S3ObjectStore, proxy: FaultProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upload_module, "ABORT_SECONDS", 0.3)
     began = trio.current_time()
@@ -96,7 +96,7 @@ async def test_cancelling_while_a_store_hangs_ends_soon(
 
 
 async def test_a_download_that_is_cut_is_never_taken_for_the_whole(
-    fragile: S3ObjectStore, direct: S3ObjectStore, proxy: StallingProxy
+    fragile: S3ObjectStore, direct: S3ObjectStore, proxy: FaultProxy
 ) -> None:
     async with direct.upload(KEY) as upload:
         await upload.write(os.urandom(20 * MIB))
@@ -108,7 +108,7 @@ async def test_a_download_that_is_cut_is_never_taken_for_the_whole(
         async with fragile.read(KEY) as chunks:
             async for chunk in chunks:
                 received += len(chunk)
-                await proxy.cut()
+                proxy.cut()
 
     with pytest.raises(PortUnavailable, match="s3 download failed"):
         await read_and_cut()
@@ -116,7 +116,7 @@ async def test_a_download_that_is_cut_is_never_taken_for_the_whole(
 
 
 async def test_the_probe_of_a_store_that_hangs_ends_with_timeout_in_two_seconds(
-    fragile: S3ObjectStore, proxy: StallingProxy
+    fragile: S3ObjectStore, proxy: FaultProxy
 ) -> None:
     assert (await fragile.probe().check()).status == "up"
     proxy.stall()

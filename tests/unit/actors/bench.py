@@ -19,20 +19,21 @@ from fetcher.actors.messages import (
     RelayHint,
     StoreAway,
 )
-from fetcher.actors.metrics import ActorMetrics
+from fetcher.actors.worker_metrics import WorkerMetrics
 from fetcher.adapters.memory.records import open_memory_records
 from fetcher.domain.errors import PortError, PortUnavailable
 from fetcher.domain.ids import JobId, new_job_id
+from fetcher.domain.job_store import Lease
 from fetcher.domain.jobs import (
     EventMark,
     FailureFacts,
     Job,
     JobStatus,
-    Lease,
     Parking,
     ResultFacts,
     TerminalOutcome,
 )
+from fetcher.domain.tenants import NO_TENANT
 from fetcher.domain.terminal_event import JOB_CANCELLED
 from fetcher.domain.work_message import WorkMessage
 from fetcher.ports import Delivery, RecordStore, RejectReason
@@ -224,7 +225,8 @@ class Bench:
     )
 
     def __post_init__(self) -> None:
-        self.metrics = ActorMetrics(self.registry)
+        self.metrics = WorkerMetrics(self.registry, places=3)
+        self.jobs = self.metrics.jobs_of(NO_TENANT)
 
     def counted(self, name: str, **labels: str) -> float | None:
         return self.registry.get_sample_value(name, labels)

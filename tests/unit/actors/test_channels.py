@@ -83,3 +83,25 @@ async def test_receiving_until_an_end_loses_no_message(
     with trio.move_on_after(1) as waited:
         await channel.send(3)
     assert waited.cancelled_caught
+
+
+async def test_sending_until_an_end_tells_whether_somebody_has_the_message(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    channel: Channel[int] = Channel("orders", capacity=0)
+    ended = trio.Event()
+    sent: list[tuple[bool, float]] = []
+
+    async def send(message: int) -> None:
+        was_sent = await channel.send_until(message, ended)
+        sent.append((was_sent, trio.current_time()))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send, 1)
+        await trio.sleep(3)
+        assert await channel.receive() == 1
+        nursery.start_soon(send, 2)
+        await trio.sleep(4)
+        ended.set()
+    assert sent == [(True, 3), (False, 7)]
+    assert channel.receive_waiting(limit=1) == []

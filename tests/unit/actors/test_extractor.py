@@ -7,17 +7,11 @@ import trio
 import trio.testing
 
 from fetcher.actors.messages import RelayHint
-from fetcher.domain.errors import PortUnavailable, RecordCorrupt
+from fetcher.domain.errors import PortError, PortUnavailable, RecordCorrupt
 from fetcher.domain.ids import JobId, new_job_id
-from fetcher.domain.jobs import (
-    Claimed,
-    ClaimRefusal,
-    FailureFacts,
-    Job,
-    JobStatus,
-    Lease,
-    TerminalOutcome,
-)
+from fetcher.domain.job_store import Claimed, ClaimRefusal, Lease
+from fetcher.domain.jobs import FailureFacts, Job, JobStatus, TerminalOutcome
+from fetcher.domain.tenants import TenantNotConfigured, TenantSuspended, TenantUnknown
 from fetcher.ports import JobLeases
 from tests.unit.actors.bench import (
     Bench,
@@ -165,13 +159,23 @@ async def test_a_delivery_held_for_half_of_the_ack_timeout_is_put_back(
         assert delivery.settled == ["requeue"]
 
 
+@pytest.mark.parametrize(
+    "failure",
+    [
+        RecordCorrupt("job: status"),
+        TenantUnknown("acme"),
+        TenantSuspended("suspended"),
+        TenantNotConfigured("mongodb"),
+    ],
+    ids=lambda failure: str(failure.code),
+)
 async def test_a_record_that_cannot_be_read_goes_to_the_dead_letters_at_once(
-    autojump_clock: trio.testing.MockClock, bench: Bench
+    autojump_clock: trio.testing.MockClock, bench: Bench, failure: PortError
 ) -> None:
     class Corrupt:
         async def claim(self, *_: object, **__: object) -> None:
             await trio.lowlevel.checkpoint()
-            raise RecordCorrupt("job: status")
+            raise failure
 
     bench.records = replace(bench.records, leases=Corrupt())  # type: ignore[arg-type] # what is asked
     consumer = FakeConsumer()

@@ -9,14 +9,8 @@ import trio.testing
 from fetcher.actors.lease_keeper import LeaseKeeper, LeaseTimes
 from fetcher.actors.messages import LeaseEnded, LeaseLoss, LeaseStarted
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import (
-    CancelAnswer,
-    Claimed,
-    Job,
-    JobStatus,
-    Lease,
-    LeaseState,
-)
+from fetcher.domain.job_store import CancelAnswer, Claimed, Lease, LeaseState
+from fetcher.domain.jobs import Job, JobStatus
 from tests.unit.actors.bench import (
     Bench,
     FakeConsumer,

@@ -13,7 +13,9 @@ from fetcher.commands.publish_events import PublishEvents
 from fetcher.crypto.signer import MessageSigner, MessageVerifier, SignatureOutcome
 from fetcher.domain.errors import PortUnavailable, Unroutable
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import Claimed, Job, JobStatus
+from fetcher.domain.job_store import Claimed
+from fetcher.domain.jobs import Job, JobStatus
+from fetcher.domain.tenants import NO_TENANT, Tenant
 from fetcher.ports import OutgoingMessage
 from tests.unit.actors.bench import Bench, a_job, an_outcome, now
 
@@ -27,9 +29,10 @@ class Broker:
         self.taken: list[tuple[float, OutgoingMessage]] = []
         self.away_until = -1.0
         self.unbound_until = -1.0
+        self.confirm_seconds = 0.0
 
     async def publish(self, message: OutgoingMessage) -> None:
-        await trio.lowlevel.checkpoint()
+        await trio.sleep(self.confirm_seconds)
         if trio.current_time() < self.away_until:
             raise PortUnavailable("away")
         if trio.current_time() < self.unbound_until:
@@ -41,10 +44,13 @@ class Broker:
 
 
 class Outbox:
-    def __init__(self, bench: Bench, *, require_route: bool = True) -> None:
+    def __init__(
+        self, bench: Bench, *, require_route: bool = True, tenant: Tenant = NO_TENANT
+    ) -> None:
         self.bench = bench
         self.broker = Broker()
         self.observed: list[tuple[JobId, str]] = []
+        self.took: list[float] = []
         self.events = PublishEvents(
             outbox=bench.records.events,
             publisher=self.broker,
@@ -54,16 +60,15 @@ class Outbox:
             require_route=require_route,
             now=now,
             observe=lambda job_id, result: self.observed.append((job_id, result)),
+            took=self.took.append,
+            tenant=tenant,
         )
         self.relay = OutboxRelay(
             events=self.events,
             hints=bench.relay_hints,
             lifecycle=bench.lifecycle,
-            metrics=bench.metrics,
         )
-        self.repairer = OutboxRepairer(
-            events=self.events, outbox=bench.records.events, metrics=bench.metrics
-        )
+        self.repairer = OutboxRepairer(events=self.events)
 
     async def ended_job(self) -> Job:
         [job] = await self.bench.insert(a_job())
@@ -100,7 +105,48 @@ async def test_a_hint_publishes_the_event_at_once_signed_for_its_route(
         stored = await bench.records.jobs.get(job.id)
         assert stored is not None
         assert not stored.event_pending
+        assert outbox.took == [pytest.approx(0.1, abs=0.2)]
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("tenant", "told"), [(NO_TENANT, "single-tenant"), (Tenant("tenant-a"), "tenant-a")]
+)
+async def test_an_event_says_and_is_signed_for_whom_it_is(
+    bench: Bench, tenant: Tenant, told: str
+) -> None:
+    outbox = Outbox(bench, tenant=tenant)
+    await outbox.ended_job()
+    assert await outbox.events.publish_due(limit=1) == 1
+    [(_, message)] = outbox.broker.taken
+    assert message.headers["ce-tenantid"] == bytearray(told, "ascii")
+    assert message.headers["X-Tenant-ID"] == told
+    stamp = message.headers["t"]
+    assert isinstance(stamp, str)
+    assert message.headers["x-message-signature"] == MessageSigner(KEY).sign(
+        tenant=told,
+        body=message.body,
+        exchange="fetcher.job.events",
+        routing_key="job.completed",
+        timestamp=int(stamp),
+    )
+
+
+async def test_events_of_one_tenant_that_cannot_be_sent_hold_up_no_other_tenants(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    bad, good = (Outbox(Bench(), tenant=Tenant(name)) for name in ("bad", "good"))
+    bad.broker.away_until = 3600.0
+    stuck, sent = await bad.ended_job(), await good.ended_job()
+    async with trio.open_nursery() as nursery:
+        for outbox in (bad, good):
+            nursery.start_soon(outbox.repairer.run)
+        await trio.sleep(100)
+        nursery.cancel_scope.cancel()
+    assert good.observed == [(sent.id, "ok")]
+    assert set(bad.observed) == {(stuck.id, "unavailable")}
+    assert good.broker.taken[0][0] < 1
+    assert bad.broker.taken == []
 
 
 async def test_the_repairer_finds_within_30_seconds_what_no_hint_told_of(
@@ -113,7 +159,6 @@ async def test_the_repairer_finds_within_30_seconds_what_no_hint_told_of(
         jobs = [await outbox.ended_job() for _ in range(60)]
         await trio.sleep(30)
         assert sorted(outbox.broker.ids()) == sorted(f"fetcher.job.completed.{j.id}" for j in jobs)
-        assert bench.counted("fetcher_outbox_pending") == 0
         nursery.cancel_scope.cancel()
 
 
@@ -127,7 +172,6 @@ async def test_a_broker_that_is_away_for_two_hours_delays_events_and_loses_none(
         nursery.start_soon(outbox.repairer.run)
         await trio.sleep(7200)
         assert outbox.broker.taken == []
-        assert bench.counted("fetcher_outbox_oldest_seconds") == pytest.approx(7200, abs=60)
         await trio.sleep(330 + 30)
         assert outbox.broker.ids() == [f"fetcher.job.completed.{job.id}"]
         assert (job.id, "unavailable") in outbox.observed
@@ -206,6 +250,17 @@ async def test_two_publishers_share_the_work_without_a_repeat(
         nursery.cancel_scope.cancel()
     ids = first.broker.ids() + second.broker.ids()
     assert sorted(ids) == sorted(f"fetcher.job.completed.{job.id}" for job in jobs)
+
+
+async def test_events_of_a_round_are_published_side_by_side(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    outbox = Outbox(bench)
+    outbox.broker.confirm_seconds = 1.0
+    jobs = [await outbox.ended_job() for _ in range(6)]
+    assert await outbox.events.publish_due(limit=6) == 6
+    assert [at for at, _ in outbox.broker.taken] == [1.0] * 4 + [2.0] * 2
+    assert sorted(outbox.broker.ids()) == sorted(f"fetcher.job.completed.{job.id}" for job in jobs)
 
 
 async def test_the_last_round_lets_the_publish_at_hand_end(

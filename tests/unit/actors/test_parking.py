@@ -6,11 +6,9 @@ import pytest
 import trio
 import trio.testing
 
-from fetcher.actors.breaker_count import BreakerCount
-from fetcher.domain.breakers import FAILURES_TO_OPEN, SourceDown, failed
-from fetcher.domain.errors import PortUnavailable, RecordCorrupt
-from fetcher.domain.jobs import CancelAnswer, JobStatus
-from tests.contract.records.builders import a_connection
+from fetcher.domain.errors import RecordCorrupt
+from fetcher.domain.job_store import CancelAnswer
+from fetcher.domain.jobs import JobStatus
 from tests.unit.actors.bench import Bench, FakeConsumer, FakeJobRun, a_job, an_outcome
 from tests.unit.actors.worker import StoreAway, Worker, a_delivery_of
 
@@ -112,29 +110,3 @@ async def test_what_is_parked_is_cancelled_at_once(
         await trio.sleep(2)
     mark = an_outcome(JobStatus.CANCELLED, job).event
     assert await bench.records.jobs.request_cancel(job.id, mark) is CancelAnswer.CANCELLED
-
-
-async def test_open_breakers_are_counted_whatever_the_store_does_in_between(
-    autojump_clock: trio.testing.MockClock, bench: Bench
-) -> None:
-    class Flaky:
-        calls = 0
-
-        async def count_open(self) -> int:
-            self.calls += 1
-            if self.calls == 1:
-                raise PortUnavailable("store away")
-            return await bench.records.breakers.count_open()
-
-    connection = a_connection()
-    for _ in range(FAILURES_TO_OPEN):
-        down = SourceDown(stage="auth", reason="auth")
-        await bench.records.breakers.change(connection.id, failed(connection, down))
-    counting = BreakerCount(breakers=Flaky(), metrics=bench.metrics)  # type: ignore[arg-type] # what is asked
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(counting.run)
-        await trio.sleep(1)
-        assert bench.counted("fetcher_connection_breakers_open") == 0
-        await trio.sleep(15)
-        assert bench.counted("fetcher_connection_breakers_open") == 1
-        nursery.cancel_scope.cancel()

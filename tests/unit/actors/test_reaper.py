@@ -2,18 +2,16 @@
 
 from dataclasses import replace
 
+import pytest
 import trio
 import trio.testing
 
 from fetcher.actors.messages import DispatchHint, RelayHint
-from fetcher.actors.reaper import BATCH, Reaper
+from fetcher.actors.reaper import BATCH, REAP_SECONDS, Reaper
 from fetcher.domain.errors import PortUnavailable, RecordCorrupt
-from fetcher.domain.jobs import (
-    Claimed,
-    Job,
-    JobStatus,
-    TerminalOutcome,
-)
+from fetcher.domain.job_store import Claimed
+from fetcher.domain.jobs import Job, JobStatus, TerminalOutcome
+from fetcher.domain.result_keys import LATE_WRITE_SECONDS
 from tests.unit.actors.bench import (
     Bench,
     a_job,
@@ -47,7 +45,7 @@ def a_reaper(bench: Bench, objects: object = None) -> Reaper:
         keys_of=lambda job: [f"external-data/{job.id}.{n + 1}.json" for n in range(job.attempt)],
         dispatch_hints=bench.dispatch_hints,
         relay_hints=bench.relay_hints,
-        metrics=bench.metrics,
+        metrics=bench.jobs,
     )
 
 
@@ -117,6 +115,37 @@ async def test_left_objects_are_deleted_once_the_store_is_back(
         await trio.sleep(70)
         assert objects.deleted == ["external-data/a.json", "external-data/a.2.json"]
         assert await bench.records.cleanup.find_due(limit=5) == []
+        await trio.sleep(LATE_WRITE_SECONDS)
+        assert objects.deleted == 2 * ["external-data/a.json", "external-data/a.2.json"]
+        await trio.sleep(10 * LATE_WRITE_SECONDS)
+        assert len(objects.deleted) == 4
+        nursery.cancel_scope.cancel()
+
+
+async def test_an_object_that_appears_after_it_was_deleted_is_deleted_again(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    """The store carries out a put that its caller gave up, 14 minutes after it was signed."""
+
+    class LatePut(Objects):
+        def __init__(self) -> None:
+            super().__init__()
+            self.visible: set[str] = set()
+
+        async def delete(self, key: str) -> None:
+            await super().delete(key)
+            self.visible.discard(key)
+
+    objects = LatePut()
+    [job] = await bench.insert(a_job())
+    await bench.records.cleanup.note(job.id, ["late.json"])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(a_reaper(bench, objects).run)
+        await trio.sleep(14 * 60)
+        assert objects.deleted == ["late.json"]
+        objects.visible.add("late.json")
+        await trio.sleep(6 * 60 + 10)
+        assert objects.visible == set()
         nursery.cancel_scope.cancel()
 
 
@@ -144,8 +173,9 @@ async def test_one_record_that_cannot_be_written_keeps_no_other_waiting(
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize("failure", [PortUnavailable("forbidden"), ValueError("no key")])
 async def test_an_object_that_cannot_be_deleted_keeps_no_other(
-    autojump_clock: trio.testing.MockClock, bench: Bench
+    autojump_clock: trio.testing.MockClock, bench: Bench, failure: Exception
 ) -> None:
     tries = 0
 
@@ -154,7 +184,7 @@ async def test_an_object_that_cannot_be_deleted_keeps_no_other(
             nonlocal tries
             tries += key == "locked.json"
             if key == "locked.json":
-                raise PortUnavailable("forbidden")
+                raise failure
             await super().delete(key)
 
     objects = Guarded()
@@ -210,6 +240,7 @@ async def test_more_jobs_than_a_batch_that_cannot_be_taken_back_make_way_for_oth
     bench.records = replace(bench.records, expired=ManyAreCorrupt())  # type: ignore[arg-type] # what is asked
     async with trio.open_nursery() as nursery:
         nursery.start_soon(a_reaper(bench).run)
-        await trio.sleep(12)
+        # In the round that found them: their filled batch does not end it.
+        await trio.sleep(REAP_SECONDS + 1)
         assert await bench.status_of(sound) is JobStatus.PENDING
         nursery.cancel_scope.cancel()

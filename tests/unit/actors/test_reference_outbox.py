@@ -13,6 +13,7 @@ from fetcher.consumer import verify_event
 from fetcher.crypto.signer import MessageSigner
 from fetcher.domain.errors import PortError, PortUnavailable, Unroutable
 from fetcher.domain.reference_events import ReferenceRecord
+from fetcher.domain.tenants import NO_TENANT, Tenant
 from fetcher.ports import OutgoingMessage
 from tests.reference_outbox import an_envelope
 from tests.unit.actors.bench import Bench, now
@@ -74,6 +75,7 @@ class Drain:
     broker: FakeBroker = field(default_factory=FakeBroker)
     observed: list[tuple[str, str]] = field(default_factory=list)
     require_route: bool = True
+    tenant: Tenant = NO_TENANT
 
     def command(self) -> PublishReferenceEvents:
         return PublishReferenceEvents(
@@ -85,6 +87,7 @@ class Drain:
                 now=now,
             ),
             observe=lambda record_id, result: self.observed.append((record_id, result)),
+            tenant=self.tenant,
         )
 
 
@@ -130,6 +133,18 @@ async def test_a_record_that_can_never_be_sent_becomes_invalid_and_holds_up_no_o
     assert drain.observed == [("broken", "refused"), ("lf", "refused"), ("good", "ok")]
 
 
+async def test_a_tenants_outbox_sends_no_event_in_the_name_of_another() -> None:
+    drain = Drain(tenant=Tenant("acme"))
+    drain.outbox.due = [
+        a_claim(name, json.dumps(an_envelope(JOB_ID, event={"TenantID": named})))
+        for name, named in (("ours", "acme"), ("theirs", "globex"), ("of-none", "single-tenant"))
+    ]
+    await drain.command().publish_due(limit=5)
+    refused = "refused: event tenant is another one than the outbox's"
+    assert drain.outbox.ended == [("ours", "published"), ("theirs", refused), ("of-none", refused)]
+    assert [message.headers["X-Tenant-ID"] for message in drain.broker.taken] == ["acme"]
+
+
 async def test_an_envelope_of_another_version_is_left_for_who_knows_it() -> None:
     drain = Drain()
     drain.outbox.due = [a_claim("new", json.dumps(an_envelope(JOB_ID, version=2)))]
@@ -171,8 +186,6 @@ async def test_the_repairer_drains_page_after_page(
 
     repairer = OutboxRepairer(
         events=OwnEvents(),
-        outbox=bench.records.events,
-        metrics=bench.metrics,
         reference=drain.command(),
     )
     async with trio.open_nursery() as nursery:

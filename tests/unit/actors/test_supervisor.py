@@ -1,4 +1,5 @@
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 
 import pytest
 import structlog
@@ -6,11 +7,13 @@ import trio
 import trio.testing
 from prometheus_client import CollectorRegistry
 
+from fetcher.actors.board import ActorBoard
 from fetcher.actors.lifecycle import Lifecycle
 from fetcher.actors.metrics import ActorMetrics
 from fetcher.actors.supervisor import Restart, ShutdownTimes, Supervised, Supervisor, find_refusal
 from fetcher.domain.errors import StartRefused
 
+START = datetime(2026, 3, 14, 9, 26, 53, tzinfo=UTC)
 TIMES = ShutdownTimes(drain_seconds=12, job_wait_seconds=30)
 
 
@@ -33,11 +36,13 @@ class Bench:
         self.lifecycle = Lifecycle()
         self.registry = CollectorRegistry()
         self.metrics = ActorMetrics(self.registry)
+        self.board = ActorBoard(lambda: START)
         self.supervisor = Supervisor(
             [Supervised(actor, restart) for actor in actors],
             lifecycle=self.lifecycle,
             times=TIMES,
             metrics=self.metrics,
+            board=self.board,
         )
 
     def restarts(self, name: str) -> float | None:

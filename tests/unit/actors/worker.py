@@ -9,10 +9,11 @@ import trio.testing
 from fetcher.actors.extractor import Extractor
 from fetcher.actors.intake import Intake
 from fetcher.actors.lease_keeper import LeaseKeeper, LeaseTimes
+from fetcher.domain.backoff import CONSUMER_BACKOFF, Backoff
 from fetcher.domain.errors import PortUnavailable
-from fetcher.domain.jobs import (
-    Job,
-)
+from fetcher.domain.jobs import Job
+from fetcher.fair_places import Places
+from fetcher.ports import UNTRACED, Tracer
 from tests.unit.actors.bench import (
     Bench,
     FakeConsumer,
@@ -26,7 +27,15 @@ class Worker:
     """One worker process's actors for jobs."""
 
     def __init__(
-        self, bench: Bench, job_run: FakeJobRun, consumer: FakeConsumer, places: int = 2
+        self,
+        bench: Bench,
+        job_run: FakeJobRun,
+        consumer: FakeConsumer,
+        places: int = 2,
+        *,
+        shared: Places | None = None,
+        tracer: Tracer = UNTRACED,
+        backoff: Backoff = CONSUMER_BACKOFF,
     ) -> None:
         self.bench = bench
         self.intake = Intake(
@@ -35,9 +44,12 @@ class Worker:
             orders=bench.orders,
             leases=bench.records.leases,
             store_away=bench.store_away,
-            places=places,
+            places=shared or trio.Semaphore(places),
+            prefetch=places,
+            hold_seconds=900,
             lifecycle=bench.lifecycle,
             metrics=bench.metrics,
+            backoff=backoff,
         )
         self.keeper = LeaseKeeper(
             leases=bench.records.leases, commands=bench.leases, times=LeaseTimes()
@@ -55,7 +67,8 @@ class Worker:
                 lease_commands=bench.leases,
                 relay_hints=bench.relay_hints,
                 lifecycle=bench.lifecycle,
-                metrics=bench.metrics,
+                metrics=bench.jobs,
+                tracer=tracer,
             )
             for number in range(places)
         ]

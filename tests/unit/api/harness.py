@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 import trio
 from quart.testing.utils import sentinel
 from quart.wrappers import Response
@@ -25,6 +26,7 @@ from fetcher.api.services import (
     SystemServices,
 )
 from fetcher.bootstrap.breakers import LoggedBreakers
+from fetcher.commands.audit import Audit
 from fetcher.commands.recover_connection import RecoverConnection
 from fetcher.concurrency import TrioConcurrency
 from fetcher.crypto.keys import KeyRing, KeySet
@@ -33,6 +35,7 @@ from fetcher.domain.ids import JobId, new_connection_id, new_job_id
 from fetcher.domain.jobs import Filters, Job, JobOptions, JobStatus
 from fetcher.domain.json_text import dumps, parse
 from fetcher.domain.json_values import JsonValue
+from fetcher.domain.tenants import NO_TENANT, Tenant
 from fetcher.domain.times import cut_to_milliseconds
 from fetcher.ports import RecordStore
 from fetcher_engine import ConnectionDescriptor, Engine, Limits, SchemaCache, TenantContext
@@ -43,6 +46,7 @@ from fetcher_engine.memory import (
     MemorySource,
 )
 from tests.unit.api.described import check_described
+from tests.unit.api.operations_room import LetterBox, an_operations_room
 
 START = datetime(2026, 3, 14, 9, 26, 53, 123456, UTC)
 CONNECTIONS = "/v1/management/connections"
@@ -83,7 +87,8 @@ class BrokenCipher(ReversingCipher):
 class MemoryEngines:
     """Engines over sources in memory; one source a config name, made on first use."""
 
-    def __init__(self) -> None:
+    def __init__(self, tenant: Tenant = NO_TENANT) -> None:
+        self.tenant = tenant
         self.sources: dict[str, MemorySource] = {}
         self.cache: SchemaCache | None = None
         self.asked: list[list[str]] = []
@@ -105,7 +110,7 @@ class MemoryEngines:
         for connection in connections:
             name = connection.config_name
             registry.register(name, MemoryConnectorFactory(self.source(name)))
-            store.put(TenantContext.new("default"), _descriptor(connection))
+            store.put(TenantContext.new(self.tenant.engine_id), _descriptor(connection))
         return Engine(
             connector_registry=registry,
             connection_store=store,
@@ -145,6 +150,28 @@ class Answered:
         return self.status, self.json["code"], self.json["title"]
 
 
+async def call_app(
+    app: QuartTrio,
+    method: str,
+    path: str,
+    body: object = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+    data: bytes | None = None,
+) -> Answered:
+    """The answer, held against the application's own document."""
+    sent = dict(headers or {})
+    if body is not None:
+        data = dumps(body).encode()
+        sent.setdefault("Content-Type", "application/json")
+    response: Response = await app.test_client().open(
+        path, method=method, headers=sent, data=data, json=sentinel
+    )
+    raw = await response.get_data(as_text=False)
+    await check_described(app, method, path, response.status_code, response.headers, raw)
+    return Answered(response.status_code, response.headers, raw)
+
+
 @dataclass
 class Api:
     """The application and everything behind it; every answer is held against its document."""
@@ -165,16 +192,7 @@ class Api:
         headers: Mapping[str, str] | None = None,
         data: bytes | None = None,
     ) -> Answered:
-        sent = dict(headers or {})
-        if body is not None:
-            data = dumps(body).encode()
-            sent.setdefault("Content-Type", "application/json")
-        response: Response = await self.app.test_client().open(
-            path, method=method, headers=sent, data=data, json=sentinel
-        )
-        raw = await response.get_data(as_text=False)
-        await check_described(self.app, method, path, response.status_code, response.headers, raw)
-        return Answered(response.status_code, response.headers, raw)
+        return await call_app(self.app, method, path, body, headers=headers, data=data)
 
     async def get(self, path: str, headers: Mapping[str, str] | None = None) -> Answered:
         return await self.call("GET", path, headers=headers)
@@ -192,12 +210,15 @@ def an_api(
     settings: HttpSettings | None = None,
     health: HealthAnswer = HEALTHY,
     readiness: ReadinessAnswer = READY,
+    box: LetterBox | None = None,
+    operated: Mapping[str, Any] | None = None,
     **replaced: Any,
 ) -> Api:
+    """``operated``: members of the operators' services; ``box`` are the dead letters."""
     registry = process_registry()
     clock = Clock()
     records = open_memory_records(clock)
-    engines = MemoryEngines()
+    engines = MemoryEngines(replaced.get("tenant", NO_TENANT))
     hints: list[JobId] = []
     event_hints: list[JobId] = []
 
@@ -210,6 +231,7 @@ def an_api(
         return readiness
 
     services = ApiServices(
+        operations=replace(an_operations_room(records, clock, box=box), **(operated or {})),
         system=SystemServices(
             health=answer_health,
             readiness=answer_readiness,
@@ -232,9 +254,15 @@ def an_api(
             hint=hints.append,
             log=LoggedBreakers(),
         ),
-        hint=hints.append,
+        hint=lambda job, _until: hints.append(job.id),
         hint_event=event_hints.append,
         cleanup=records.cleanup,
+        audit=Audit(
+            trail=records.audit,
+            now=clock,
+            tell=lambda _: None,
+            unrecorded=lambda _, why: pytest.fail(why),
+        ),
         keys=KEYS,
         now=clock,
         stopping=trio.Event(),

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+import pytest
 import trio
 from trio.testing import MockClock
 
 from fetcher.api.services import HttpSettings
-from fetcher.domain.jobs import JobStatus, PendingCounts
+from fetcher.domain.job_store import PendingCounts
+from fetcher.domain.jobs import JobStatus
 from tests.unit.api.harness import (
     Answered,
     Api,
@@ -94,6 +96,26 @@ async def test_many_at_once_are_counted_once_and_do_not_pass_the_limit() -> None
             nursery.start_soon(post, number)
     assert sorted(answers) == [202] * 5 + [429] * 15
     assert len(counts) == 1
+
+
+@pytest.mark.parametrize(("limit", "times"), [(100, 3), (11, 6)])
+async def test_counts_are_older_where_the_limit_is_far(
+    autojump_clock: MockClock, limit: int, times: int
+) -> None:
+    """One job every 1.5 s for 13.5 s: each is counted anew once half of the limit waits."""
+    api = await an_api_with(settings=HttpSettings(jobs_max_pending=limit))
+    jobs = api.records.jobs
+    counting, counts = jobs.pending_counts, list[float]()
+
+    async def counted(*, product_name: str) -> PendingCounts:
+        counts.append(trio.current_time())
+        return await counting(product_name=product_name)
+
+    jobs.pending_counts = counted  # type: ignore[method-assign] # watched
+    for number in range(10):
+        assert (await ask(api, number)).status == 202
+        await trio.sleep(1.5)
+    assert len(counts) == times
 
 
 async def test_without_limits_nothing_is_counted() -> None:

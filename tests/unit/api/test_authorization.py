@@ -10,8 +10,9 @@ from structlog.testing import capture_logs
 
 from fetcher.adapters.auth.local_token import LocalToken
 from fetcher.api.application import manager_routes
-from fetcher.api.authorization import Authorization
-from fetcher.api.request_limits import LINGER_SECONDS, MAX_HEADER_BYTES
+from fetcher.api.incoming import LINGER_SECONDS
+from fetcher.api.request_limits import MAX_HEADER_BYTES
+from fetcher.api.route_finder import RouteFinder
 from fetcher.domain.access import Granted, Permission, Refusal, Refused, Relayed, Verdict
 from fetcher.domain.errors import PortUnavailable
 from tests.unit.api.asgi_client import a_scope, answer_of, exchange
@@ -189,7 +190,7 @@ async def test_too_large_a_head_is_refused_before_anybody_is_asked() -> None:
 
 async def test_operation_that_was_not_judged_is_never_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gate finds routes by itself; should it ever find others, the application says no."""
-    monkeypatch.setattr(Authorization, "_route_of", lambda *_: None)
+    monkeypatch.setattr(RouteFinder, "product_route", lambda *_: None)
     api = an_api(authorizer=Judge(Granted()))
     answered = await api.create(a_body())
     assert answered.problem == (500, "FET-0002", "Internal Server Error")

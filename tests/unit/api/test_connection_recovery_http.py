@@ -6,7 +6,8 @@ from datetime import timedelta
 import pytest
 
 from fetcher.domain.breakers import FAILURES_TO_OPEN, SourceDown, failed
-from fetcher.domain.jobs import Claimed, Job, JobStatus
+from fetcher.domain.job_store import Claimed
+from fetcher.domain.jobs import Job, JobStatus
 from fetcher_engine import SourceFailure, Stage
 from tests.unit.api.harness import CONNECTIONS, JOBS, START, Api, a_connection, a_job, an_api
 

@@ -179,9 +179,24 @@ async def test_no_type_is_a_missing_field(type_name: str | None) -> None:
 
 
 async def test_missing_user_goes_before_an_unknown_type() -> None:
-    answered = await an_api().create(a_body(type="SQLITE", userName=None))
+    answered = await an_api().create(a_body(type="DB2", userName=None))
     assert answered.problem == (400, "FET-0402", "Missing Fields in Request")
     assert list(answered.json["fields"]) == ["userName"]
+
+
+async def test_sqlite_that_is_off_says_which_setting_turns_it_on() -> None:
+    body = {"configName": "shop", "type": "SQLITE", "databaseName": "shop/main.db"}
+    answered = await an_api().create(body)
+    assert answered.problem == (400, "FET-0001", "Bad Request")
+    assert answered.json["fields"]["type"].startswith(
+        "the type SQLITE is off here: DATASOURCE_SQLITE_DIR; must be one of "
+    )
+
+
+async def test_name_that_cannot_be_one_is_told_beside_what_is_missing() -> None:
+    answered = await an_api().create(a_body(configName="sales db", userName=None))
+    assert answered.problem == (400, "FET-0402", "Missing Fields in Request")
+    assert list(answered.json["fields"]) == ["userName", "configName"]
 
 
 # Voided rows: `1db.acme.test` and `a` are names since spec 7.5's improvement.

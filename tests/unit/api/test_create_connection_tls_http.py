@@ -52,6 +52,13 @@ async def test_mode_that_verifies_needs_a_ca() -> None:
     assert list(answered.json["fields"]) == ["ssl.ca"]
 
 
+async def test_mode_of_another_type_is_told_as_such_and_misses_no_ca() -> None:
+    answered = await an_api().create(a_body(ssl={"mode": "strict"}))
+    assert answered.problem == (400, "FET-0001", "Bad Request")
+    assert answered.json["fields"]["ssl.mode"].startswith("FET-0413 - ")
+    assert '"verify-full"' in answered.json["fields"]["ssl.mode"]
+
+
 async def test_tls_without_a_mode_misses_it() -> None:
     """Changed row: the mode alone is missing since the decision on ``ssl.ca``."""
     answered = await an_api().create(a_body(ssl={"cert": "x"}))

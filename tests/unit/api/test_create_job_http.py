@@ -7,6 +7,7 @@ import pytest
 from trio.testing import MockClock
 
 from fetcher.api.services import HttpSettings
+from fetcher.domain.breakers import FAILURES_TO_OPEN, SourceDown, failed
 from fetcher.domain.json_values import JsonValue
 from fetcher.domain.request_hash import request_hash
 from fetcher_engine import SourceFailure, Stage
@@ -335,6 +336,19 @@ async def test_preflight_can_be_switched_off() -> None:
     api.engines.source("sales_db").test_error = SourceFailure(Stage.AUTH, "auth")
     assert (await api.ask(a_request())).status == 202
     assert api.engines.asked == []
+
+
+async def test_job_on_a_connection_that_is_left_alone_is_accepted_without_a_login() -> None:
+    api = await an_api_with()
+    api.engines.source("sales_db").test_error = SourceFailure(Stage.AUTH, "auth")
+    [connection] = await api.records.connections.find_by_config_names(["sales_db"])
+    rule = failed(connection, SourceDown(stage="auth", reason="auth"))
+    assert (await api.ask(a_request())).problem[:2] == (400, "FET-1040")
+    for _ in range(FAILURES_TO_OPEN):
+        await api.records.breakers.change(connection.id, rule)
+    dialled = len(api.engines.asked)
+    assert (await api.ask(a_request())).status == 202
+    assert len(api.engines.asked) == dialled
 
 
 async def test_large_request_is_judged_and_shown_beside_the_loop(

@@ -24,6 +24,7 @@ from fetcher.domain.json_values import JsonValue
 from fetcher.domain.schema_question import checked_question
 from fetcher_engine import Limits
 from tests.scale import scale_factor
+from tests.unit.api.drawing import AT_ONCE, several
 from tests.unit.api.harness import a_body, a_request
 from tests.unit.api.test_http_properties import JSON
 
@@ -118,28 +119,26 @@ TOKENS: Final = [
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_bytes_are_read_or_refused(kind: str) -> None:
-    @settings(max_examples=BODIES)
-    @given(body=st.binary(max_size=200) | mutated(KINDS[kind][2]))
-    @example(body=b"")
-    @example(body=b"null")
-    @example(body=b"[" * 100_000)
-    @example(body=b'{"dataRequest":{"filters":' + b'{"a":' * 60 + b"1" + b"}" * 62)
-    def check(body: bytes) -> None:
-        answer_to(kind, body, [])
+    @settings(max_examples=BODIES // AT_ONCE)
+    @given(bodies=several(st.binary(max_size=200) | mutated(KINDS[kind][2])))
+    @example(bodies=[b"", b"null", b"[" * 100_000])
+    @example(bodies=[b'{"dataRequest":{"filters":' + b'{"a":' * 60 + b"1" + b"}" * 62])
+    def check(bodies: list[bytes]) -> None:
+        for body in bodies:
+            answer_to(kind, body, [])
 
     check()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_json_is_read_or_refused(kind: str) -> None:
-    # to make them costs more than to judge them
-    count = BODIES if scale_factor() > 1 else 60
     good = dict.fromkeys(("metadata", "dataRequest", "mappedFields", "password", "port"), JSON)
 
-    @settings(max_examples=count)
-    @given(value=JSON | st.fixed_dictionaries({}, optional=good))
-    def check(value: object) -> None:
-        answer_to(kind, dumps(value).encode(), [])
+    @settings(max_examples=BODIES // AT_ONCE)
+    @given(values=several(JSON | st.fixed_dictionaries({}, optional=good)))
+    def check(values: list[object]) -> None:
+        for value in values:
+            answer_to(kind, dumps(value).encode(), [])
 
     check()
 
@@ -151,14 +150,21 @@ PACKED: Final[dict[str, Callable[[bytes], bytes]]] = {
 }
 
 
-@settings(max_examples=BODIES)
-@given(
-    names=st.lists(st.sampled_from([*PACKED, "zstd", "", "x"]), max_size=3),
-    damage=st.none() | st.tuples(st.integers(0, 60), st.binary(max_size=3)),
+Damage = tuple[int, bytes] | None
+PACKINGS = st.tuples(
+    st.lists(st.sampled_from([*PACKED, "zstd", "", "x"]), max_size=3),
+    st.none() | st.tuples(st.integers(0, 60), st.binary(max_size=3)),
 )
-def test_any_packing_is_undone_or_refused(
-    names: list[str], damage: tuple[int, bytes] | None
-) -> None:
+
+
+@settings(max_examples=BODIES // AT_ONCE)
+@given(packings=several(PACKINGS))
+def test_any_packing_is_undone_or_refused(packings: list[tuple[list[str], Damage]]) -> None:
+    for names, damage in packings:
+        check_packing(names, damage)
+
+
+def check_packing(names: list[str], damage: Damage) -> None:
     body = KINDS["job"][2]
     for name in names:
         body = PACKED.get(name, bytes)(body)

@@ -13,7 +13,8 @@ from trio.testing import MockClock
 from fetcher.api.event_stream import event_id, parse_event_id
 from fetcher.api.services import HttpSettings
 from fetcher.domain.errors import FetcherError, PortUnavailable
-from fetcher.domain.jobs import EndedCursor, FailureFacts, Job, JobStatus, ResultFacts
+from fetcher.domain.job_store import EndedCursor
+from fetcher.domain.jobs import FailureFacts, Job, JobStatus, ResultFacts
 from fetcher.domain.json_text import parse
 from tests.unit.api.asgi_client import Exchange, a_scope, exchange
 from tests.unit.api.harness import JOBS, START, Api, a_job, an_api, end

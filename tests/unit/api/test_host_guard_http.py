@@ -35,6 +35,41 @@ async def test_refused_literal_is_refused_alone(host: str) -> None:
         assert host.encode() not in answered.raw
 
 
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [
+        ("64:ff9b::7f00:1", "FET-0414"),
+        ("2002:7f00:1::", "FET-0414"),
+        ("::FFFF:a09:807", "FET-0414"),
+        ("0:0:0:0:0:ffff:7f00:1", "FET-0414"),
+        ("2130706433", "FET-0001"),
+        ("0x7f000001", "FET-0001"),
+        ("0x7f.1", "FET-0001"),
+        ("0177.0.0.1", "FET-0001"),
+        ("127.1", "FET-0001"),
+        ("127.0.0.1.", "FET-0001"),
+        ("[::1]", "FET-0001"),
+        ("::1%lo", "FET-0001"),
+        ("localhost.", "FET-0001"),
+        ("１２７.0.0.1", "FET-0001"),  # noqa: RUF001 - full-width digits
+        ("127。0。0。1", "FET-0001"),
+        ("%31%32%37.0.0.1", "FET-0001"),
+        ("a@127.0.0.1", "FET-0001"),
+    ],
+)
+async def test_no_notation_of_a_refused_host_is_registered(
+    method: str, host: str, code: str
+) -> None:
+    api = an_api(refuses_host=HostGuard().refuses_as_written)
+    if method == "POST":
+        answered = await api.create(a_body(host=host))
+    else:
+        made = await api.create(a_body(host="db.example.net"))
+        answered = await api.call("PATCH", f"{CONNECTIONS}/{made.json['id']}", {"host": host})
+    assert (answered.status, answered.json["code"]) == (400, code)
+
+
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "db.internal", "x.local"])
 async def test_name_that_no_answer_could_open_is_refused_at_creation(host: str) -> None:
     """Improved row: the reference registers it, and refuses it whenever it is opened."""

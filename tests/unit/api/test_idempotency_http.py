@@ -157,8 +157,28 @@ async def test_key_that_came_with_a_repeat_is_bound_to_the_job_that_answered(
     again = await ask(api, "k-1")
     assert (again.status, again.json["jobId"]) == (200, str(job.id))
     assert (await ask(api, "k-1", **OTHER)).problem[:2] == (409, "FET-1025")
-    # The job holds one key: a second one finds it as long as it is a duplicate, and is free then.
+    # That it never came with: the job is no duplicate any more.
     assert (await ask(api, "k-2")).status == 202
+
+
+@pytest.mark.parametrize("status", [JobStatus.COMPLETED, JobStatus.FAILED, JobStatus.CANCELLED])
+async def test_each_key_that_came_with_a_repeat_means_its_job_whatever_became_of_it(
+    autojump_clock: MockClock, status: JobStatus
+) -> None:
+    """Whose answer was lost asks again with its own key, and must not start a second job."""
+    api = await an_api_with()
+    job = await stored(api, await ask(api, "k-1"))
+    for key in ("k-2", "k-3"):
+        assert (await ask(api, key)).json["jobId"] == str(job.id)
+    await end(api, job, status)
+    await trio.sleep(3600)
+    for key in ("k-3", "k-2", "k-1"):
+        again = await ask(api, key)
+        assert (again.status, again.json["jobId"]) == (200, str(job.id))
+        assert (await ask(api, key, **OTHER)).problem[:2] == (409, "FET-1025")
+    await trio.sleep(24 * 3600)
+    fresh = await stored(api, await ask(api, "k-2"))
+    assert fresh.id != job.id
 
 
 async def test_key_of_a_repeat_that_another_request_takes_at_once_makes_one_conflict() -> None:

@@ -1,6 +1,7 @@
 """Internal data sources as connections: spec rest-api 13, 8.2, 17.3."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,6 +16,7 @@ from fetcher.domain.internal_sources import (
     internal_source_id,
     internal_source_name,
 )
+from fetcher.domain.tenants import Tenant
 from fetcher_engine import SchemaSnapshot, TableSnapshot
 from tests.unit.api.harness import CONNECTIONS, PRODUCT, START, Answered, Api, a_connection, an_api
 
@@ -164,6 +166,18 @@ async def test_each_is_shown_by_its_id_without_secrets(name: str) -> None:
         "createdAt": "0001-01-01T00:00:00Z",
         "updatedAt": "0001-01-01T00:00:00Z",
     }
+
+
+async def test_a_tenants_has_an_id_of_its_own_and_no_other_is_found() -> None:
+    acme, beta = (internal_source_id("plugin_crm", tenant) for tenant in ("acme", "beta"))
+    sources = EnvironmentSources({"plugin_crm": replace(an_internal_one("plugin_crm"), id=acme)})
+    api = an_api(internal_sources=sources, tenant=Tenant("acme"))
+    api.engines.source("plugin_crm").schema = SchemaSnapshot("", ())
+    assert (await api.get(f"{CONNECTIONS}/{acme}")).json["id"] == str(acme)
+    assert (await api.get(f"{CONNECTIONS}/{acme}/schema")).status == 200
+    for other in (beta, IDS["plugin_crm"]):
+        assert (await api.get(f"{CONNECTIONS}/{other}")).status == 404
+        assert (await api.get(f"{CONNECTIONS}/{other}/schema")).status == 404
 
 
 async def test_they_are_tested_and_show_their_schema() -> None:

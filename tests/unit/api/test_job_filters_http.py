@@ -228,3 +228,9 @@ async def test_raised_ceilings_of_the_host_bind() -> None:
     api = await an_api_with(ceilings=replace(Limits.defaults(), max_result_bytes=10**9))
     answered = await api.ask(a_request(options={"limits": {"maxResultBytes": 5 * 10**8}}))
     assert answered.status == 202
+
+
+async def test_a_limit_above_its_ceiling_is_told_the_whole_number() -> None:
+    api = await an_api_with()
+    answered = await api.ask(a_request(options={"limits": {"maxResultBytes": 5 * 10**8}}))
+    assert answered.json["message"].endswith("at most 268435456")

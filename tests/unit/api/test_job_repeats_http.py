@@ -114,7 +114,7 @@ class Conflicts:
     async def find_active_by_hash(self, request_hash: str) -> Job | None:
         return self.found
 
-    async def insert(self, job: Job) -> None:
+    async def insert(self, job: Job, *, dispatch_lease_seconds: float = 0.0) -> None:
         self.times -= 1
         if self.times >= 0:
             raise DuplicateActiveJob("twin")
@@ -137,6 +137,36 @@ async def test_conflict_whose_job_ended_meanwhile_is_inserted_once_more() -> Non
     assert api.hints == [jobs.inserted[0].id]
 
 
+class EndedTwin(Conflicts):
+    """The same request of somebody else comes and ends while ours is between its first look and its
+    insert: after so many conflicts, or during the test of the connection."""
+
+    looks = 0
+
+    async def find_latest_by_hash(self, request_hash: str, *, within_seconds: float) -> Job | None:
+        self.looks += 1
+        return self.found if self.looks > 1 and self.times <= 0 else None
+
+    async def find_active_by_hash(self, request_hash: str) -> Job | None:
+        return None
+
+
+@pytest.mark.parametrize("conflicts", [0, 1])
+@pytest.mark.parametrize("status", [JobStatus.COMPLETED, JobStatus.FAILED])
+async def test_twin_that_ended_before_the_insert_is_found(
+    status: JobStatus, conflicts: int
+) -> None:
+    twin = a_job(status=status)
+    jobs = EndedTwin(conflicts, twin)
+    api = await an_api_with(jobs=jobs)
+    answered = await api.ask(a_request())
+    if status is JobStatus.COMPLETED:
+        assert (answered.status, answered.json["jobId"]) == (200, str(twin.id))
+        assert (jobs.inserted, api.hints) == ([], [])
+    else:
+        assert (answered.status, len(jobs.inserted)) == (202, 1)
+
+
 async def test_second_conflict_without_a_job_is_given_up() -> None:
     api = await an_api_with(jobs=Conflicts(9))
     answered = await api.ask(a_request())
@@ -154,7 +184,7 @@ async def test_job_store_that_is_away_is_a_503_without_a_hint(method: str) -> No
                 raise PortUnavailable("down")
             return None
 
-        async def insert(self, job: Job) -> None:
+        async def insert(self, job: Job, *, dispatch_lease_seconds: float = 0.0) -> None:
             raise PortUnavailable("down")
 
     api = await an_api_with(jobs=Away(0))

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from fetcher import consumer
 from fetcher.api.services import HttpSettings
-from fetcher.domain.errors import PortUnavailable
+from fetcher.domain.errors import OperationRefused, PortUnavailable
 from fetcher.domain.ids import new_job_id
 from fetcher.domain.jobs import JobStatus
 from tests.unit.api.asgi_client import a_scope, answer_of, exchange
@@ -255,6 +255,22 @@ async def test_delete_that_the_record_did_not_take_can_be_repeated() -> None:
     assert (await api.call("DELETE", result_path(job))).status == 503
     jobs.mark_result_deleted = noting  # type: ignore[method-assign] # and back
     assert (await api.call("DELETE", result_path(job))).status == 204
+
+
+async def test_object_that_the_store_keeps_is_no_reason_to_come_back_soon() -> None:
+    class Held(MemoryObjects):
+        async def delete(self, key: str) -> None:
+            await trio.lowlevel.checkpoint()
+            raise OperationRefused("s3 delete refused: access denied")
+
+    api = an_api_with_store(Held())
+    job = await completed(api)
+    answered = await api.call("DELETE", result_path(job))
+    assert answered.problem == (500, "FET-0002", "Internal Server Error")
+    assert "retry-after" not in answered.headers
+    found = await api.records.jobs.get(job.id)
+    assert found is not None
+    assert found.result_deleted_at is None
 
 
 async def test_client_that_goes_away_during_delete_leaves_both_stores_agreeing(

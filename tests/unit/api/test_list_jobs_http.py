@@ -13,7 +13,8 @@ from fetcher.api.job_list_parameters import cursor_text, parse_cursor
 from fetcher.api.services import HttpSettings
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.ids import JobId
-from fetcher.domain.jobs import FailureFacts, Job, JobCursor, JobStatus, ResultFacts
+from fetcher.domain.job_store import JobCursor
+from fetcher.domain.jobs import FailureFacts, Job, JobStatus, ResultFacts
 from tests.unit.api.asgi_client import a_scope, answer_of
 from tests.unit.api.harness import JOBS, START, Api, a_job, an_api
 from tests.unit.api.results import put

@@ -256,7 +256,7 @@ async def test_server_failure_is_logged_as_an_error() -> None:
     assert logs[-1]["http_status_code"] == 500
 
 
-@pytest.mark.parametrize("path", ["/health", "/readyz", "/metrics"])
+@pytest.mark.parametrize("path", ["/health", "/health/", "/readyz", "/readyz/tenant/a", "/metrics"])
 async def test_probes_are_not_logged(path: str) -> None:
     assert await access_log_of("GET", path) == []
 

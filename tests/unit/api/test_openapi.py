@@ -1,8 +1,10 @@
 """The served document against the routes and the handlers' answers."""
 
 import json
+import re
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from openapi_spec_validator import validate as validate_document
 
 from fetcher.adapters.auth.local_token import LocalToken
 from fetcher.api.application import manager_routes
+from fetcher.api.models import request_schemas
 from fetcher.api.openapi import openapi_document
 from fetcher.api.problems import STATUS
 from fetcher.api.refusals import Refusal, by_status
@@ -19,7 +22,7 @@ from fetcher.api.services import DocumentFacts, HealthAnswer, ReadinessAnswer
 from fetcher.api.swagger_page import ROOT as SWAGGER
 from fetcher.domain.jobs import FailureFacts, JobStatus, ResultFacts
 from fetcher.ports import ProbeResult, ProbeStatus
-from fetcher_engine import SchemaSnapshot, TableSnapshot
+from fetcher_engine import Limits, SchemaSnapshot, TableSnapshot
 from tests.unit.api.described import assert_answer, document_bytes, operations
 from tests.unit.api.harness import (
     CONNECTIONS,
@@ -98,6 +101,43 @@ async def test_request_members_have_the_wire_s_names() -> None:
         assert [s.get("additionalProperties", False) for s in told["anyOf"]] == [False] * len(
             told["anyOf"]
         )
+
+
+async def test_limits_that_a_request_may_lower_are_told_with_this_service_s_own() -> None:
+    ceilings = replace(Limits.defaults(), max_result_bytes=7_000, timeout=2.5)
+    document = await document_of(an_api(ceilings=ceilings))
+    told = document["components"]["schemas"]["LimitsRequest"]["properties"]
+    most = {name: limit["anyOf"][0]["maximum"] for name, limit in told.items()}
+    assert most == {
+        "maxDatasources": 10,
+        "maxTablesPerDatasource": 20,
+        "maxFieldsPerTable": 50,
+        "maxConcurrency": 4,
+        "timeout": 2.5,
+        "maxResultBytes": 7_000,
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"), [(["*"], 202), (["id", "*"], 400), (["id", "total"], 202)]
+)
+async def test_star_stands_alone_in_the_document_as_in_the_service(
+    fields: list[str], status: int
+) -> None:
+    api = an_api()
+    await api.records.connections.insert(a_connection())
+    request = a_request(mappedFields={"sales_db": {"orders": [*fields]}})
+    document = await document_of(api)
+    schema = {"$ref": "#/components/schemas/CreateJobRequest", "components": document["components"]}
+    assert Draft202012Validator(schema).is_valid(request) == (status == 202)
+    assert (await api.ask(request)).status == status
+
+
+def test_blank_is_in_the_document_what_it_is_to_the_rules() -> None:
+    characters = [chr(code) for code in range(1, 0x3100)]
+    named = [each for each in characters if re.search(request_schemas.NAME, each)]
+    assert named == [each for each in characters if each.strip()]
+    assert named == [each for each in characters if re.search(request_schemas.NOT_BLANK, each)]
 
 
 async def test_answers_of_connection_operations_are_as_described() -> None:
@@ -284,13 +324,21 @@ async def test_every_operation_has_an_example_that_its_own_schema_takes() -> Non
 
 async def test_refusals_in_the_authorization_service_s_words_have_ranges_of_their_own() -> None:
     guarded = openapi_document(
-        manager_routes(an_api().services), DocumentFacts(), asks_for_token=True, relays=True
+        manager_routes(an_api().services),
+        DocumentFacts(),
+        ceilings=Limits.defaults(),
+        asks_for_token=True,
+        relays=True,
     )
     validate_document(guarded)
     responses = operations(json.dumps(guarded).encode())["get_job"]["responses"]
     assert {"4XX", "5XX", "401", "403"} <= set(responses)
     local = openapi_document(
-        manager_routes(an_api().services), DocumentFacts(), asks_for_token=True, relays=False
+        manager_routes(an_api().services),
+        DocumentFacts(),
+        ceilings=Limits.defaults(),
+        asks_for_token=True,
+        relays=False,
     )
     assert "4XX" not in operations(json.dumps(local).encode())["get_job"]["responses"]
 

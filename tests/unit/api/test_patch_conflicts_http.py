@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -104,11 +104,11 @@ class Contested:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connections, name)
 
-    async def update(self, connection: Connection, *, read_at: datetime) -> UpdateAnswer:
+    async def update(self, connection: Connection, *, before: Connection) -> UpdateAnswer:
         self.updates += 1
         if self._others:
             await self._others.pop(0)(self._connections)
-        return await self._connections.update(connection, read_at=read_at)
+        return await self._connections.update(connection, before=before)
 
 
 async def a_contested_api(*others: Callable[..., Any]) -> tuple[Api, Contested]:
@@ -125,7 +125,7 @@ async def move_port(connections: MemoryConnections) -> None:
     moved = replace(
         found, port=found.port + 1, updated_at=found.updated_at + timedelta(milliseconds=1)
     )
-    assert await connections.update(moved, read_at=found.updated_at) is UpdateAnswer.WRITTEN
+    assert await connections.update(moved, before=found) is UpdateAnswer.WRITTEN
 
 
 async def test_change_of_somebody_else_is_not_lost() -> None:
@@ -168,3 +168,21 @@ async def test_schemas_of_the_old_and_the_new_name_are_forgotten() -> None:
     assert forgotten[1:] == [("default", "hr_db"), ("default", "sales_db")]
     await api.call("DELETE", f"{CONNECTIONS}/{ID}")
     assert forgotten[3:] == [("default", "hr_db")]
+
+
+async def test_a_change_that_meets_a_rotation_of_keys_keeps_the_new_seal() -> None:
+    """No `updated_at` has moved: the change would bring the old seal back."""
+
+    async def reseal(connections: MemoryConnections) -> None:
+        found = await connections.get(ID)
+        assert found is not None
+        sealed = replace(found, password_encrypted="sealed anew", encryption_key_version="2")
+        answer = await api.records.credentials.reseal(sealed, before=found)
+        assert answer is UpdateAnswer.WRITTEN
+
+    api, contested = await a_contested_api(reseal)
+    answered = await patch(api, {"host": "pg2.acme.test"})
+    assert (answered.status, answered.json["host"]) == (200, "pg2.acme.test")
+    after = await kept(api)
+    assert (after.password_encrypted, after.encryption_key_version) == ("sealed anew", "2")
+    assert contested.updates == 2

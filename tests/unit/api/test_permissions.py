@@ -1,6 +1,8 @@
 """What each operation asks of a caller: rest-api 1.1, and the decisions for the new operations."""
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 import trio
@@ -10,12 +12,13 @@ from quart import Response
 
 from fetcher.api.application import manager_routes
 from fetcher.api.asgi import ROUTE, noted
-from fetcher.api.authorization import Authorization
+from fetcher.api.route_finder import RouteFinder
 from fetcher.api.routing import Route, Success
 from fetcher.domain.access import Permission, Refusal, Refused, Verdict
 from tests.unit.api.asgi_client import a_scope, answer_of
 from tests.unit.api.harness import CONNECTIONS, JOBS, an_api
 
+SECURITY = Path(__file__).parents[3] / "docs" / "security.md"
 NEW = f"{JOBS}/{{id}}"
 PERMISSIONS = {
     ("POST", CONNECTIONS): "connections/post",
@@ -38,6 +41,9 @@ PERMISSIONS = {
     ("DELETE", f"{NEW}/result"): "fetcher/delete",
     ("POST", f"{NEW}/cancel"): "fetcher/post",
     ("POST", f"{NEW}/rerun"): "fetcher/post",
+    ("GET", "/v1/operations/jobs"): "operations/get",
+    ("GET", "/v1/operations/audit"): "operations/audit",
+    ("POST", "/v1/operations/dead-letters/redrive"): "operations/post",
 }
 
 
@@ -51,6 +57,15 @@ async def test_every_product_route_names_what_it_asks_and_no_system_route_does()
         asked = f"{route.permission.resource}/{route.permission.action}"
         assert PERMISSIONS.get((route.method, route.path), asked) == asked, route.name
         assert route.permission.resource in {"connections", "fetcher", "operations"}
+
+
+async def test_security_page_names_every_permission_that_is_asked() -> None:
+    routes = manager_routes(an_api().services)
+    asked = {
+        (route.permission.resource, route.permission.action) for route in routes if route.permission
+    }
+    page = SECURITY.read_text(encoding="utf-8")
+    assert set(re.findall(r"`(\w+)` / `(\w+)`", page)) == asked
 
 
 async def test_the_walk_sees_the_routes_that_are_served() -> None:
@@ -131,7 +146,7 @@ def test_whatever_reaches_a_product_route_is_judged_first(
         judged = await reached(asked)
         with pytest.MonkeyPatch.context() as patch:
             # A blind gate: the application alone says what it would have run.
-            patch.setattr(Authorization, "_route_of", lambda *_: None)
+            patch.setattr(RouteFinder, "product_route", lambda *_: None)
             run = await reached(_Asked())
         is_product = run[0] is not None and run[0].startswith("/v1/")
         assert judged[0] == run[0]

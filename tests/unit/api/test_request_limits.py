@@ -8,8 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from fetcher.api.incoming import LINGER_SECONDS
 from fetcher.api.payloads import MAX_BODY_BYTES
-from fetcher.api.request_limits import LINGER_SECONDS, MAX_HEADER_BYTES
+from fetcher.api.request_limits import MAX_HEADER_BYTES
 from fetcher.api.services import HttpSettings
 from fetcher.domain.json_text import dumps, parse
 from tests.unit.api.asgi_client import a_scope, answer_of, exchange

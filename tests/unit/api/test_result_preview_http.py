@@ -1,11 +1,14 @@
 """GET /v1/fetcher/{id}/result/preview (decisions, "Result over HTTP")."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from structlog.testing import capture_logs
 
 from fetcher.api.services import HttpSettings
+from fetcher.crypto.keys import KeyRing, KeySet
 from fetcher.domain.jobs import JobStatus
-from tests.unit.api.harness import a_job
+from tests.unit.api.harness import KEYS, a_job
 from tests.unit.api.results import (
     DOCUMENT,
     MemoryObjects,
@@ -93,6 +96,21 @@ async def test_another_document_s_signature_and_an_unknown_key_are_refused() -> 
     layout = await completed(api, b'{"k":7}')
     answered = await api.get(f"{result_path(layout)}/preview")
     assert (answered.problem, answered.json["reason"]) == (UNVERIFIED, "malformed")
+
+
+async def test_a_result_of_a_former_key_is_shown_until_its_end() -> None:
+    until = datetime(2026, 12, 31, tzinfo=UTC)
+    ring = KeyRing(
+        KeySet.from_master(b"n" * 32, version="8"),
+        [KEYS.current],
+        previous_until=until,
+    )
+    for late, answer in ((timedelta(seconds=-1), 200), (timedelta(0), 422), (timedelta(1), 422)):
+        api = an_api_with_store(keys=ring, now=lambda late=late: until + late)
+        answered = await api.get(f"{result_path(await completed(api))}/preview")
+        assert answered.status == answer
+        if answer == 422:
+            assert (answered.problem, answered.json["reason"]) == (UNVERIFIED, "previous_key_ended")
 
 
 async def test_large_results_are_not_read_at_all() -> None:

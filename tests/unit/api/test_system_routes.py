@@ -31,7 +31,7 @@ async def readiness(checks: Mapping[str, ProbeResult], *, draining: bool = False
     ("passed", "status", "body"),
     [
         (True, 200, b'{"status":"healthy"}'),
-        (False, 503, b'{"status":"unhealthy","reason":"self-probe failed"}'),
+        (False, 503, b'{"reason":"self-probe failed","status":"unhealthy"}'),
     ],
 )
 async def test_health_tells_whether_the_self_probe_passed(
@@ -127,6 +127,23 @@ def test_family_appears_once_it_has_a_sample() -> None:
     assert 'le="5000",status="up"} 1.0' in text
     families = {family.name for family in text_string_to_metric_families(text)}
     assert {"readyz_check_status", "process_cpu_seconds", "python_info"} <= families
+
+
+@pytest.mark.parametrize("draining", [False, True])
+async def test_tenant_route_is_refused_in_single_tenant_mode(draining: bool) -> None:
+    api = an_api_with({"mongodb": UP}, draining=draining)
+    answered = await api.get("/readyz/tenant/acme-9")
+    assert (answered.status, answered.raw) == (400, b'{"error":"multi-tenant mode is disabled"}')
+    assert answered.headers["Content-Type"] == "application/json"
+    assert b"readyz_check" not in (await api.get("/metrics")).raw
+
+
+@pytest.mark.parametrize("path", ["/health", "/readyz", "/version", "/metrics"])
+async def test_head_is_answered_as_get_is(path: str) -> None:
+    api = an_api_with({"mongodb": UP})
+    got, head = await api.get(path), await api.call("HEAD", path)
+    assert (got.status, head.status) == (200, 200)
+    assert head.headers["Content-Type"] == got.headers["Content-Type"]
 
 
 async def test_version_tells_the_build_and_the_time(autojump_clock: MockClock) -> None:

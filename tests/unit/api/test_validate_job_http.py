@@ -241,6 +241,7 @@ async def test_ambiguous_names_have_a_type_of_their_own() -> None:
     api = await an_api_over({"sales_db": schema})
     mapped: JsonValue = {"sales_db": {"runs": ["id"], "orders": ["id"]}}
     answered = await try_job(api, a_request(mappedFields=mapped))
+    assert answered.json["message"] == "2 of what was asked for may mean several things"
     place = {"type": "AMBIGUOUS_NAME", "dataSourceId": "sales_db"}
     assert errors(answered) == [
         place | {"table": "orders", "candidates": ["ORDERS", "Orders"]},

@@ -106,7 +106,7 @@ async def test_each_thing_that_is_missing_is_named_in_the_wires_order() -> None:
         {"type": "DATA_SOURCE_NOT_FOUND", "dataSourceId": "zoo_db"},
     ]
     assert answered.json["errorCode"] == "FET-1060"
-    assert answered.json["message"] == "7 of what was asked for does not exist"
+    assert answered.json["message"] == "7 of what was asked for does not exist or cannot be reached"
 
 
 async def test_source_without_tables_is_only_reached() -> None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from fetcher.adapters.dead_letters import read_dead_letter
-from fetcher.cli.dead_letters import header_text, plain
+from fetcher.cli.dead_letters import header_text
 
 
 def test_headers_of_every_kind_become_json() -> None:
@@ -34,10 +34,6 @@ def test_headers_of_every_kind_become_json() -> None:
     )
     assert told["list"] == [1, None, {"a": "b"}]
     assert json.dumps(told["nested"]).count("n") == 19
-
-
-def test_control_characters_do_not_reach_the_terminal() -> None:
-    assert plain("a\x1b[2J\u202eb\nc") == "a\\x1b[2J\\u202eb\nc"
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,14 @@ import trio
 from pydantic import SecretStr
 
 from fetcher.adapters.sqlite.records import open_sqlite_records
-from fetcher.bootstrap.results import ExpectedResult, expected_from_events
+from fetcher.bootstrap.command_target import CommandTarget
+from fetcher.bootstrap.results import ExpectedResult, ResultUnknown, expected_from_events
 from fetcher.cli import main
 from fetcher.cli.result_opening import open_stored_result, save
 from fetcher.crypto.opener import OpenedResult
 from fetcher.domain.ids import new_job_id
-from fetcher.domain.jobs import Claimed, Job, JobStatus, LeaseState
+from fetcher.domain.job_store import Claimed, LeaseState
+from fetcher.domain.jobs import Job, JobStatus
 from fetcher.settings import Settings
 from tests.unit.crypto import vectors
 
@@ -31,11 +33,13 @@ def test_an_unknown_key_is_one_line_and_exit_code_1(
 ) -> None:
     settings = Settings(fetcher_data_dir=tmp_path)
     key = "external-data/none.json"
-    assert open_stored_result(settings, key, expected=None, output=None) == 1
+    assert (
+        open_stored_result(CommandTarget(settings=settings), key, expected=None, output=None) == 1
+    )
     told = capsys.readouterr().err
     assert told == (
         f"open-result: no job or event names a result under {key}: a completed job shows its key"
-        " as resultPath, like external-data/<job id>.json\n"
+        " as resultPath, like external-data/<job id>.json, with tenants below its tenant's id\n"
     )
 
 
@@ -44,8 +48,29 @@ async def test_the_last_whole_event_that_names_the_key_counts(tmp_path: Path) ->
     log = tmp_path / "events.jsonl"
     whole = [event_line("a.json", 1), event_line("a.json", 2), event_line("b.json", 3)]
     log.write_text("\n".join([*whole, event_line("a.json", 4)[:-9]]), encoding="utf-8")
-    expected = await expected_from_events(trio.Path(log), "a.json")
+    expected = await expected_from_events(log, "a.json")
     assert (expected.size_bytes, expected.hmac, expected.key_version) == (2, "ab", "1")
+
+
+async def test_events_that_were_set_aside_are_looked_through_from_the_youngest(
+    tmp_path: Path,
+) -> None:
+    for name, lines in {
+        "events-20260101T000000000Z.jsonl": [event_line("a.json", 1), event_line("b.json", 2)],
+        "events-20260102T000000000Z.jsonl": [event_line("a.json", 3)],
+        "events.jsonl": [event_line("c.json", 4)],
+    }.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    sizes = [
+        (await expected_from_events(tmp_path / "events.jsonl", key)).size_bytes
+        for key in ("a.json", "b.json", "c.json")
+    ]
+    assert sizes == [3, 2, 4]
+    with pytest.raises(ResultUnknown):
+        await expected_from_events(tmp_path / "events.jsonl", "d.json")
+    # Between the setting aside and the next line there is no file of that name.
+    (tmp_path / "events.jsonl").unlink()
+    assert (await expected_from_events(tmp_path / "events.jsonl", "a.json")).size_bytes == 3
 
 
 def test_a_running_service_keeps_its_leases(
@@ -76,7 +101,9 @@ def test_a_running_service_keeps_its_leases(
 
     claimed = trio.run(claim)
     key = f"external-data/{job.id}.json"
-    assert open_stored_result(settings, key, expected=None, output=None) == 1
+    assert (
+        open_stored_result(CommandTarget(settings=settings), key, expected=None, output=None) == 1
+    )
     assert "no job or event names" in capsys.readouterr().err
     assert trio.run(find_expired, claimed) == ([], LeaseState.HELD)
 
@@ -103,7 +130,9 @@ def test_an_object_that_is_not_the_result_is_exit_code_3_and_writes_nothing(
 
     def opened(hmac: str, size: int = 103) -> int:
         expected = ExpectedResult(hmac, size)
-        return open_stored_result(settings, key, expected=expected, output=output)
+        return open_stored_result(
+            CommandTarget(settings=settings), key, expected=expected, output=output
+        )
 
     assert opened("0" * 64) == 3
     assert opened(vectors.RESULT_HMAC, size=104) == 3

@@ -39,7 +39,12 @@ FORGED = "invalid: signature verification failed\n"
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("APP_ENC_KEY", "APP_ENC_KEY_PREVIOUS", "FETCHER_DATA_DIR"):
+    for name in (
+        "APP_ENC_KEY",
+        "APP_ENC_KEY_PREVIOUS",
+        "APP_ENC_KEY_PREVIOUS_UNTIL",
+        "FETCHER_DATA_DIR",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("FETCHER_EXTERNAL_HMAC_KEY", EXTERNAL)
 
@@ -174,6 +179,11 @@ def test_the_key_may_come_from_the_master_and_a_previous_one(
     monkeypatch.setenv("APP_ENC_KEY_VERSION", "2")
     monkeypatch.setenv("APP_ENC_KEY_PREVIOUS", f"1={vectors.APP_ENC_KEY}")
     assert verify(EVENT)[0] == 0
+    monkeypatch.setenv("APP_ENC_KEY_PREVIOUS_UNTIL", "2999-12-31")
+    assert verify(EVENT)[0] == 0
+    monkeypatch.setenv("APP_ENC_KEY_PREVIOUS_UNTIL", "2020-12-31")
+    code, out, _ = verify(EVENT)
+    assert (code, "signed by a former key" in out) == (3, True)
 
 
 def test_the_key_of_a_data_folder_verifies_and_none_is_made(
@@ -199,3 +209,19 @@ def test_a_key_that_is_none_is_told_without_it(
         "",
         "verify-event: FETCHER_EXTERNAL_HMAC_KEY: not 64 hexadecimal digits\n",
     )
+
+
+def test_the_key_may_stand_in_file_env_or_be_the_data_folders_own(
+    verify: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("FETCHER_EXTERNAL_HMAC_KEY")
+    code, _, told = verify(EVENT)
+    assert (code, "APP_ENC_KEY: not set" in told) == (2, True)
+    (tmp_path / ".env").write_text(f"FETCHER_EXTERNAL_HMAC_KEY={EXTERNAL}\n", encoding="utf-8")
+    assert verify(EVENT) == (0, VALID, "")
+    (tmp_path / ".env").write_text("FETCHER_DATA_DIR=data\n", encoding="utf-8")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "master.key").write_text(f"{vectors.APP_ENC_KEY}\n", encoding="ascii")
+    assert verify(EVENT) == (0, VALID, "")
+    (tmp_path / ".env").write_text("no binding\n", encoding="utf-8")
+    assert verify(EVENT) == (2, "", "fetcher: .env: line 1 is no NAME=value\n")

@@ -1,8 +1,8 @@
 """A job's attempt over the Engine's memory harness and an object store in memory."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import trio
 import trio.testing
@@ -19,15 +19,10 @@ from fetcher.domain.breakers import BreakerChange
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.errors import PortError, PortUnavailable
 from fetcher.domain.ids import ConnectionId, JobId, new_connection_id, new_job_id
-from fetcher.domain.jobs import (
-    Claimed,
-    Filters,
-    Job,
-    JobOptions,
-    JobStatus,
-    MappedFields,
-    TerminalOutcome,
-)
+from fetcher.domain.job_stages import JobStage
+from fetcher.domain.job_store import Claimed
+from fetcher.domain.jobs import Filters, Job, JobOptions, JobStatus, MappedFields, TerminalOutcome
+from fetcher.domain.tenants import NO_TENANT, Tenant
 from fetcher_engine import (
     ConnectionDescriptor,
     Engine,
@@ -54,6 +49,7 @@ class MemoryUpload:
         self._store = store
         self._key = key
         self._data = bytearray()
+        self.may_appear_late = False
 
     async def write(self, chunk: bytes | bytearray | memoryview) -> None:
         await trio.lowlevel.checkpoint()
@@ -63,7 +59,12 @@ class MemoryUpload:
 
     async def complete(self) -> int:
         await trio.lowlevel.checkpoint()
+        if self._store.loses_puts:
+            self.may_appear_late = True
+            self._store.late_puts[self._key] = bytes(self._data)
+            raise PortUnavailable("no answer")
         self._store.objects[self._key] = bytes(self._data)
+        self._store.when_visible()
         return len(self._data)
 
 
@@ -73,7 +74,10 @@ class MemoryObjects:
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
         self.down = False
+        self.when_visible: Callable[[], None] = lambda: None
         self.open_uploads = 0
+        self.loses_puts = False
+        self.late_puts: dict[str, bytes] = {}
 
     @asynccontextmanager
     async def upload(self, key: str) -> AsyncIterator[MemoryUpload]:
@@ -89,12 +93,18 @@ class MemoryObjects:
             raise PortUnavailable("bucket away")
         self.objects.pop(key, None)
 
+    def apply_late_puts(self) -> None:
+        """What nobody waits for any more is done all the same."""
+        self.objects.update(self.late_puts)
+        self.late_puts.clear()
+
 
 class Sources:
     """SourceEngines over one memory source."""
 
-    def __init__(self, source: MemorySource) -> None:
+    def __init__(self, source: MemorySource, tenant: Tenant) -> None:
         self.source = source
+        self.tenant = TenantContext.new(tenant.engine_id)
         self.built: list[ConnectionId] = []
 
     def engine_for(
@@ -108,7 +118,7 @@ class Sources:
         for connection in connections:
             self.built.append(connection.id)
             store.put(
-                TenantContext.new("default"),
+                self.tenant,
                 ConnectionDescriptor(
                     config_name=connection.config_name,
                     type="POSTGRESQL",
@@ -154,12 +164,29 @@ class BreakerTexts:
         self.lines.append(failure.code)
 
 
+class Observed:
+    """A JobObserver that remembers."""
+
+    def __init__(self) -> None:
+        self.stages: list[tuple[JobStage, float]] = []
+        self.rows = 0
+        self.bytes = 0
+
+    def stage_ended(self, stage: JobStage, seconds: float) -> None:
+        self.stages.append((stage, seconds))
+
+    def extracted(self, rows: int, size_bytes: int) -> None:
+        self.rows += rows
+        self.bytes += size_bytes
+
+
 class Bench:
     def __init__(
         self,
         source: MemorySource | None = None,
         *,
         internal: Mapping[str, Connection] | None = None,
+        tenant: Tenant = NO_TENANT,
     ) -> None:
         schema = SchemaSnapshot(
             config_name="sales_db",
@@ -169,7 +196,7 @@ class Bench:
         self.now = NOW
         self.records = open_memory_records(lambda: self.now)
         self.objects = MemoryObjects()
-        self.engines = Sources(self.source)
+        self.engines = Sources(self.source, tenant)
         self.log = BreakerTexts()
         self.woken: list[JobId] = []
         self.recover = RecoverConnection(
@@ -187,12 +214,14 @@ class Bench:
         self.resolve = ResolveSources(
             internal=EnvironmentSources(internal or {}), stored=self.records.connections
         )
+        self.observed = Observed()
         self.run_job = RunJob(
             JobRunParts(
                 sources=JobSources(
                     resolve=self.resolve,
                     breakers=self.breakers,
                     max_wait_seconds=3600,
+                    tenant=tenant,
                 ),
                 breakers=self.breakers,
                 leases=self.records.leases,
@@ -201,10 +230,16 @@ class Bench:
                 cleanup=self.records.cleanup,
                 new_sealer=lambda: ResultSealer(storage_key=STORAGE_KEY, hmac_key=HMAC_KEY),
                 key_version="7",
-                key_prefix="results/",
+                key_prefix=tenant.object_prefix("results/"),
+                tenant=tenant,
                 now=lambda: NOW,
+                observer=self.observed,
             )
         )
+
+    def pass_time(self, seconds: float) -> None:
+        """The record store's clock."""
+        self.now += timedelta(seconds=seconds)
 
     async def claimed(self, **changes: object) -> Claimed:
         fields: dict[str, object] = {

@@ -33,7 +33,7 @@ class SlowConnections:
     async def get(self, connection_id: ConnectionId) -> Connection:
         return replace(BEFORE, id=connection_id)
 
-    async def update(self, connection: Connection, *, read_at: datetime) -> UpdateAnswer:
+    async def update(self, connection: Connection, *, before: Connection) -> UpdateAnswer:
         await self._write()
         return UpdateAnswer.WRITTEN
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -21,7 +21,9 @@ from fetcher.domain.breakers import Breaker, SourceDown
 from fetcher.domain.dead_letters import DeadLetter
 from fetcher.domain.errors import PortUnavailable
 from fetcher.domain.ids import JobId, new_job_id
-from fetcher.domain.jobs import EventMark, Job, JobStatus, RedriveAnswer
+from fetcher.domain.job_store import RedriveAnswer
+from fetcher.domain.jobs import EventMark, Job, JobStatus
+from fetcher.domain.tenants import NO_TENANT, Tenant
 from fetcher.domain.work_message import encode_work_message, work_headers
 from fetcher.ports import DispatchOutbox, RecordStore
 from tests.contract.records.builders import a_connection
@@ -35,6 +37,10 @@ class Window:
     letters: list[DeadLetter]
     removed: list[int] = field(default_factory=list)
     asked: int = 0
+
+    @property
+    def gone(self) -> int:
+        return len(self.removed)
 
     @property
     def total(self) -> int:
@@ -63,24 +69,34 @@ def a_job(**changes: object) -> Job:
 
 
 def letter_of(
-    job: Job, *, tag: int = 1, key: bytes = KEY, reason: str = "unreadable_job"
+    job: Job,
+    *,
+    tag: int = 1,
+    key: bytes = KEY,
+    reason: str = "unreadable_job",
+    tenant: Tenant = NO_TENANT,
 ) -> DeadLetter:
     body = encode_work_message(job)
     signed = MessageSigner(key).headers(
-        tenant="", body=body, exchange="", routing_key="work", timestamp=int(NOW.timestamp())
+        tenant=tenant.id,
+        body=body,
+        exchange="",
+        routing_key="work",
+        timestamp=int(NOW.timestamp()),
     )
     return DeadLetter(
         tag=tag,
         body=body,
-        headers={**work_headers(job), **signed},
+        headers={**work_headers(job, tenant=tenant.id), **signed},
         exchange="",
         routing_key="work",
         reason=reason,
     )
 
 
-def dead_letters(window: Window, *, at: datetime = NOW) -> DeadLetters:
-    return DeadLetters(window, VerifyWork(verifier=MessageVerifier([KEY]), now=lambda: at))
+def dead_letters(window: Window, *, at: datetime = NOW, tenant: Tenant = NO_TENANT) -> DeadLetters:
+    verifier = VerifyWork(verifier=MessageVerifier([KEY]), now=lambda: at, tenant=tenant)
+    return DeadLetters(window, verifier)
 
 
 async def redriven(
@@ -89,6 +105,7 @@ async def redriven(
     *,
     rate: float = 10_000,
     records: RecordStore | None = None,
+    tenant: Tenant = NO_TENANT,
 ) -> dict[int, Redriven]:
     told: dict[int, Redriven] = {}
 
@@ -102,7 +119,7 @@ async def redriven(
         resolve=ResolveSources(internal=environment_sources(()), stored=store.connections),
         now=lambda: NOW,
     )
-    await dead_letters(window).redrive(
+    await dead_letters(window, tenant=tenant).redrive(
         Choice(), outbox=outbox, held_back=held_back, jobs_a_second=rate, tell=tell
     )
     return told
@@ -133,6 +150,33 @@ async def test_genuine_letters_of_pending_jobs_are_dispatched_and_removed() -> N
     assert window.removed == [1]
     claims = await records.dispatch.claim_due(limit=9, lease_seconds=1)
     assert [(claim.job.id, claim.dispatch_seq) for claim in claims] == [(job.id, 1)]
+
+
+async def test_a_letter_of_another_tenant_is_never_redriven() -> None:
+    """Also where it names the right one, or a job of the right one."""
+    records = open_memory_records(lambda: NOW)
+    ours, theirs = Tenant("acme"), Tenant("globex")
+    job, other = a_job(dispatched_at=NOW), a_job(dispatched_at=NOW)
+    for each in (job, other):
+        await records.jobs.insert(each)
+    renamed = letter_of(other, tag=3, tenant=theirs)
+    window = Window(
+        [
+            letter_of(job, tag=1, tenant=ours),
+            letter_of(other, tag=2, tenant=theirs),
+            replace(renamed, headers={**renamed.headers, "X-Tenant-ID": "acme"}),
+            letter_of(other, tag=4),
+        ]
+    )
+    assert await redriven(window, records.dispatch, tenant=ours) == {
+        1: Redriven.DISPATCHED,
+        2: Redriven.UNVERIFIED,
+        3: Redriven.UNVERIFIED,
+        4: Redriven.UNVERIFIED,
+    }
+    assert window.removed == [1]
+    claims = await records.dispatch.claim_due(limit=9, lease_seconds=1)
+    assert [claim.job.id for claim in claims] == [job.id]
 
 
 async def test_a_message_of_any_age_is_genuine() -> None:

@@ -6,7 +6,8 @@ from trio.testing import MockClock
 from fetcher.adapters.memory.records import open_memory_records
 from fetcher.commands.job_progress import ProgressBoard, keep_noted
 from fetcher.domain.errors import PortUnavailable
-from fetcher.domain.jobs import Claimed, Lease, Progress, TableProgress
+from fetcher.domain.job_store import Claimed, Lease
+from fetcher.domain.jobs import Progress, TableProgress
 from fetcher.ports import JobLeases
 from tests.contract.records.builders import a_job, now
 
@@ -32,7 +33,8 @@ class Noting:
     def __init__(self) -> None:
         self.records = open_memory_records(now)
         self.leases = CountedLeases(self.records.leases)
-        self.board = ProgressBoard()
+        self.counted: list[tuple[int, int]] = []
+        self.board = ProgressBoard(lambda rows, size_bytes: self.counted.append((rows, size_bytes)))
 
     async def begin(self, nursery: trio.Nursery) -> None:
         self.job = a_job()
@@ -64,6 +66,7 @@ async def test_many_pieces_are_one_note_every_two_seconds(autojump_clock: MockCl
             await trio.sleep(0.3)
         assert await noting.noted() == one(14, 140)
         assert noting.leases.tries == [2.0, 4.0]
+        assert noting.counted == [(1, 10)] * 19
         nursery.cancel_scope.cancel()
 
 

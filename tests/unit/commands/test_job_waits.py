@@ -1,5 +1,6 @@
 """Attempts at jobs whose connection is down: fail at once, wait, probe, come back."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -10,7 +11,10 @@ import trio.testing
 
 from fetcher.domain.breakers import FAILURES_TO_OPEN, Breaker
 from fetcher.domain.errors import PortUnavailable
-from fetcher.domain.jobs import Claimed, Job, JobQuery, JobStatus, Parking, TerminalOutcome
+from fetcher.domain.ids import ConnectionId
+from fetcher.domain.job_store import Claimed, JobQuery
+from fetcher.domain.jobs import Job, JobStatus, Parking, TerminalOutcome
+from fetcher.domain.tenants import NO_TENANT, Tenant
 from fetcher_engine import SourceFailure, Stage
 from tests.unit.commands.job_bench import NOW, Bench, a_connection
 
@@ -20,8 +24,8 @@ AUTH = SourceFailure(Stage.AUTH, "auth")
 class Down:
     """A bench whose one connection fails, and its jobs."""
 
-    def __init__(self, failure: SourceFailure = AUTH) -> None:
-        self.bench = Bench()
+    def __init__(self, failure: SourceFailure = AUTH, tenant: Tenant = NO_TENANT) -> None:
+        self.bench = Bench(tenant=tenant)
         self.connection = a_connection()
         self.fail(failure)
         self._jobs = 0
@@ -72,9 +76,10 @@ class Down:
         return breaker
 
 
-@pytest.fixture
-async def down() -> Down:
-    down = Down()
+@pytest.fixture(params=[NO_TENANT, Tenant("t1")], ids=["no-tenant", "tenant"])
+async def down(request: pytest.FixtureRequest) -> Down:
+    """The memory sources know their connections under one tenant alone."""
+    down = Down(tenant=request.param)
     await down.bench.records.connections.insert(down.connection)
     return down
 
@@ -281,7 +286,7 @@ async def test_a_probe_that_is_cancelled_is_given_again_when_its_lease_has_run_o
 async def test_a_changed_connection_is_tried_at_once(down: Down) -> None:
     await down.opened()
     changed = replace(down.connection, updated_at=NOW + timedelta(seconds=1))
-    await down.bench.records.connections.update(changed, read_at=NOW)
+    await down.bench.records.connections.update(changed, before=down.connection)
     down.fail(None)
     outcome = await down.attempt()
     assert isinstance(outcome, TerminalOutcome)
@@ -296,6 +301,24 @@ async def test_recovery_forgets_the_breaker_and_wakes_who_waits(down: Down) -> N
     job = await down.the_parked_job()
     assert down.bench.woken == [job.id]
     assert job.due_at is None
+
+
+async def test_a_job_whose_sources_are_well_asks_for_breakers_once(
+    down: Down, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    down.fail(None)
+    asked: list[Sequence[ConnectionId]] = []
+    find = down.bench.records.breakers.find
+
+    async def counted(ids: Sequence[ConnectionId]) -> Mapping[ConnectionId, Breaker]:
+        asked.append(ids)
+        return await find(ids)
+
+    monkeypatch.setattr(down.bench.records.breakers, "find", counted)
+    outcome = await down.attempt()
+    assert isinstance(outcome, TerminalOutcome)
+    assert outcome.status is JobStatus.COMPLETED
+    assert asked == [[down.connection.id]]
 
 
 async def test_a_record_store_that_does_not_answer_holds_no_job_back(

@@ -13,12 +13,9 @@ from fetcher.commands.run_job import RunJob
 from fetcher.crypto.opener import open_result
 from fetcher.domain.connections import Connection
 from fetcher.domain.errors import PortUnavailable, RecordCorrupt
-from fetcher.domain.jobs import (
-    Claimed,
-    JobStatus,
-    Lease,
-    TableProgress,
-)
+from fetcher.domain.job_store import Claimed, Lease
+from fetcher.domain.jobs import JobStatus, TableProgress, TerminalOutcome
+from fetcher.domain.tenants import Tenant
 from fetcher.domain.terminal_event import JOB_CANCELLED, failed_mark
 from fetcher_engine import (
     SourceFailure,
@@ -88,6 +85,20 @@ async def test_what_was_read_of_each_table_stands_in_the_outcome(bench: Bench) -
     assert outcome.progress == {
         "sales_db": {"orders": TableProgress(rows=2, bytes=len(read.encode()))}
     }
+    assert (bench.observed.rows, bench.observed.bytes) == (2, len(read.encode()))
+
+
+async def test_each_stage_of_an_attempt_is_timed_as_far_as_it_came(bench: Bench) -> None:
+    await bench.outcome(await bench.claimed())
+    assert [stage for stage, _ in bench.observed.stages] == ["connect", "store", "read"]
+    bench.observed.stages.clear()
+    bench.objects.down = True
+    await bench.outcome(await bench.claimed(request_hash="second"))
+    assert [stage for stage, _ in bench.observed.stages] == ["connect", "store", "read"]
+    bench.observed.stages.clear()
+    gone = {"sales_db": {"gone": ("id",)}}
+    await bench.outcome(await bench.claimed(request_hash="third", mapped_fields=gone))
+    assert [stage for stage, _ in bench.observed.stages] == ["connect"]
 
 
 async def test_a_later_attempt_writes_a_key_of_its_own(bench: Bench) -> None:
@@ -96,6 +107,20 @@ async def test_a_later_attempt_writes_a_key_of_its_own(bench: Bench) -> None:
     outcome = await bench.outcome(replace(claim, lease=lease))
     assert outcome.result is not None
     assert outcome.result.path == f"results/external-data/{claim.job.id}.3.json"
+
+
+async def test_a_tenants_job_reads_as_its_tenant_and_lies_in_its_tenants_folder() -> None:
+    """The memory sources know their connections under one tenant alone."""
+    bench = Bench(tenant=Tenant("t1"))
+    await bench.records.connections.insert(a_connection())
+    claim = await bench.claimed()
+    outcome = await bench.outcome(claim)
+    assert outcome.result is not None
+    assert outcome.result.path == f"results/t1/external-data/{claim.job.id}.json"
+    assert list(bench.objects.objects) == [outcome.result.path]
+    assert bench.run_job.keys(claim.job) == [outcome.result.path]
+    await bench.run_job.tidy(claim.job, keep_attempt=None)
+    assert bench.objects.objects == {}
 
 
 @pytest.mark.parametrize(
@@ -253,6 +278,21 @@ async def test_a_cancelled_attempt_leaves_no_upload(
         await RunJob(parts).run(claim.job, Lease(job_id=claim.job.id, token=b"", attempt=1))
     assert scope.cancelled_caught
     assert objects.open_uploads == 0
+
+
+async def test_an_attempt_that_is_stopped_once_its_object_is_visible_tells_of_it(
+    bench: Bench,
+) -> None:
+    """Else the job would be pending beside a result that nobody knows of."""
+    claim = await bench.claimed()
+    outcomes: list[TerminalOutcome] = []
+    with trio.CancelScope() as stopped:
+        bench.objects.when_visible = stopped.cancel
+        outcomes.append(await bench.outcome(claim))
+    [outcome] = outcomes
+    assert outcome.status is JobStatus.COMPLETED
+    assert outcome.result is not None
+    assert list(bench.objects.objects) == [outcome.result.path]
 
 
 async def test_a_connection_record_that_cannot_be_read_fails_the_job_and_crashes_nobody(

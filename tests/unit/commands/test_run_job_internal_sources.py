@@ -7,9 +7,7 @@ import pytest
 
 from fetcher.domain.connections import Connection, Origin, SourceType
 from fetcher.domain.internal_sources import INTERNAL_SOURCES
-from fetcher.domain.jobs import (
-    JobStatus,
-)
+from fetcher.domain.jobs import JobStatus
 from fetcher_engine import (
     SourceFailure,
     Stage,

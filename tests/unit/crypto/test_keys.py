@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from fetcher.crypto.keys import (
     KeySet,
     MasterKeyNotBase64,
     MasterKeyTooShort,
+    PreviousKeyEnded,
     PreviousKeysMalformed,
     UnknownKeyVersion,
     decode_master_key,
@@ -214,3 +216,36 @@ def test_no_representation_shows_a_key() -> None:
 @given(st.binary(min_size=32, max_size=96))
 def test_every_long_enough_master_survives_its_text_form(master: bytes) -> None:
     assert decode_master_key(base64.b64encode(master).decode()) == master
+
+
+UNTIL = datetime(2026, 12, 31, tzinfo=UTC)
+MOMENT = timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("now", "has_ended"), [(UNTIL - MOMENT, False), (UNTIL, True), (UNTIL + MOMENT, True)]
+)
+def test_a_former_key_verifies_until_its_end_and_opens_after_it(
+    now: datetime, has_ended: bool
+) -> None:
+    ring = KeyRing.from_text(
+        APP_ENC_KEY, version="2", previous=f"1={OTHER_MASTER}", previous_until=UNTIL
+    )
+    assert ring.has_ended("1", now=now) is has_ended
+    assert not ring.has_ended("2", now=now)
+    assert not ring.has_ended("3", now=now)
+    assert ring.get_verifying("2", now=now) is ring.current
+    assert ring.get("1").version == "1"
+    if has_ended:
+        with pytest.raises(PreviousKeyEnded, match="version 1 verifies nothing since 2026-12-31"):
+            ring.get_verifying("1", now=now)
+    else:
+        assert ring.get_verifying("1", now=now) is ring.get("1")
+
+
+def test_without_an_end_a_former_key_verifies_for_ever() -> None:
+    ring = KeyRing.from_text(APP_ENC_KEY, version="2", previous=f"1={OTHER_MASTER}")
+    late = datetime(9999, 1, 1, tzinfo=UTC)
+    assert ring.get_verifying("1", now=late) is ring.get("1")
+    with pytest.raises(UnknownKeyVersion):
+        ring.get_verifying("3", now=late)

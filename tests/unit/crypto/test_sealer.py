@@ -213,6 +213,30 @@ def test_a_text_that_is_cut_or_foreign_is_rejected(text: bytes, defect: ResultDe
     assert defect_of(text, vectors.RESULT_PLAINTEXT) is defect
 
 
+@pytest.mark.parametrize(("size", "bits"), [(100, 1), (100, 2), (102, 1), (102, 8)])
+@pytest.mark.parametrize("step", [1, 4, 400])
+def test_bits_that_padding_leaves_over_are_zero(size: int, bits: int, step: int) -> None:
+    """A text with others decodes to the same bytes: it would be a changed object that opens."""
+    plaintext = bytes(size)
+    text, _ = sealed(plaintext)
+    alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    place = len(text.rstrip(b"=")) - 1
+    changed = bytearray(text)
+    changed[place] = alphabet[alphabet.index(text[place]) | bits]
+    assert changed != text
+    assert base64.b64decode(changed) == base64.b64decode(text)
+    chunks = [bytes(changed[start : start + step]) for start in range(0, len(text), step)]
+    with pytest.raises(ResultRejected) as rejected:
+        open_result(
+            chunks,
+            storage_key=KEYS.storage,
+            hmac_key=KEYS.external_hmac,
+            expected_hmac=hmac.digest(KEYS.external_hmac, plaintext, "sha256").hex(),
+            expected_size=size,
+        )
+    assert rejected.value.defect is ResultDefect.NOT_BASE64
+
+
 def test_padding_before_the_end_is_rejected_however_it_is_fed() -> None:
     plaintext = bytes(3)
     text = b"AA==" + sealed(plaintext)[0]

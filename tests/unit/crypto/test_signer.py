@@ -1,6 +1,7 @@
 """Signatures: spec worker-and-events section 3, table 12.1 rows S1 to S18, vectors of 10.3."""
 
 import hashlib
+import hmac
 
 import pytest
 
@@ -274,3 +275,50 @@ def test_a_signing_key_has_at_least_32_bytes() -> None:
     assert str(refused.value) == "signing key too short: got 31 bytes, minimum 32 required"
     with pytest.raises(SigningKeyTooShort):
         MessageVerifier([KEY, bytes(31)])
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        (WORK_TIME + 9.999, SignatureOutcome.VALID),
+        (WORK_TIME + 10, SignatureOutcome.PREVIOUS_KEY_ENDED),
+        (WORK_TIME + 86_400, SignatureOutcome.PREVIOUS_KEY_ENDED),
+        (None, SignatureOutcome.VALID),
+    ],
+)
+@pytest.mark.parametrize("allow_legacy", [True, False])
+def test_a_former_key_counts_before_its_end_alone(
+    now: float | None, expected: SignatureOutcome, allow_legacy: bool
+) -> None:
+    """The current one has none, and a stranger's key is never one that has ended."""
+    current, former, strange = (bytes([n]) * 32 for n in range(3))
+    verifier = MessageVerifier(
+        [current, former], previous_until=WORK_TIME + 10, allow_legacy=allow_legacy
+    )
+
+    def outcome(key: bytes) -> SignatureOutcome:
+        headers = MessageSigner(key).headers(
+            tenant="", body=WORK_BODY, exchange="", routing_key=WORK_QUEUE, timestamp=WORK_TIME
+        )
+        return verifier.verify(headers, WORK_BODY, exchange="", routing_key=WORK_QUEUE, now=now)
+
+    assert [outcome(key) for key in (current, former, strange)] == [VALID, expected, FAILED]
+    assert not SignatureOutcome.PREVIOUS_KEY_ENDED.is_valid
+
+
+def test_a_body_s_signature_by_a_former_key_ends_with_it() -> None:
+    current, former = b"c" * 32, b"f" * 32
+    verifier = MessageVerifier([current, former], previous_until=WORK_TIME + 10, allow_legacy=True)
+    headers = {
+        "x-message-signature": hmac.new(
+            former, b"%d.%s" % (WORK_TIME, WORK_BODY), hashlib.sha256
+        ).hexdigest(),
+        "t": str(WORK_TIME),
+        "signature-version": "v1",
+    }
+    for now, expected in (
+        (WORK_TIME + 9, SignatureOutcome.VALID_LEGACY),
+        (WORK_TIME + 10, SignatureOutcome.PREVIOUS_KEY_ENDED),
+    ):
+        found = verifier.verify(headers, WORK_BODY, exchange="", routing_key=WORK_QUEUE, now=now)
+        assert found is expected

@@ -11,6 +11,7 @@ from fetcher.datasources.idle_sessions import (
     LIFETIME_SECONDS,
     MAX_IDLE,
     MAX_IDLE_IN_ALL,
+    IdlePeers,
     open_idle_sessions,
 )
 from fetcher.domain.ids import new_connection_id
@@ -148,3 +149,29 @@ async def test_nothing_of_a_record_stands_in_a_repr() -> None:
         idle.keep(FakeSession(), replace(KEY, version="7f"), opened_at=trio.current_time())
         taken = idle.take(replace(KEY, version="7f"))
     assert "FakeSession" not in repr(taken)
+
+
+async def test_tenants_keep_apart_what_waits_and_share_one_limit(
+    autojump_clock: MockClock,
+) -> None:
+    peers = IdlePeers()
+    async with open_idle_sessions(peers) as one, open_idle_sessions(peers) as other:
+        first, mine = FakeSession(), FakeSession()
+        now = trio.current_time()
+        assert one.keep(first, KEY, opened_at=now)
+        assert other.take(KEY) is None
+        await trio.sleep(1)
+        now = trio.current_time()
+        for _ in range(MAX_IDLE_IN_ALL // 10):
+            connection = replace(KEY, connection_id=new_connection_id())
+            for _ in range(10):
+                assert other.keep(FakeSession(), connection, opened_at=now)
+        await wait_all_tasks_blocked()
+        assert (first.ends, one.total, other.total) == (0, 1, MAX_IDLE_IN_ALL - 1), (
+            "who has the most gives way"
+        )
+        await trio.sleep(1)
+        assert one.keep(mine, KEY, opened_at=trio.current_time())
+        assert (one.total, other.total) == (2, MAX_IDLE_IN_ALL - 2)
+    assert peers.members == []
+    assert mine.ends == 1

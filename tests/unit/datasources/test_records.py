@@ -26,8 +26,6 @@ RECORD = a_connection(
         {"database_name": "shop2"},
         {"username": "app2"},
         {"password_encrypted": "other"},
-        {"encryption_key_version": "2"},
-        {"encryption_key_version": ""},
         {"tls": TlsSettings(mode="require")},
         {"tls": TlsSettings(mode="verify-full", ca="PEM")},
         {"metadata": {"serviceName": "ORDERS"}},
@@ -83,3 +81,31 @@ def test_a_version_tells_nothing_of_the_record() -> None:
     version = version_of(RECORD, SETTINGS)
     assert len(version) == 32
     assert set(version) <= set("0123456789abcdef")
+
+
+def test_secrets_that_are_sealed_anew_are_the_same_for_its_sessions() -> None:
+    """A rotation of keys ends no session."""
+    settings = SourceSettings(decrypt=lambda stored, version: stored.removesuffix(f" by {version}"))
+
+    def sealed(version: str, secret: str) -> str:
+        tls = TlsSettings(mode="require", key=f"fetcher-encrypted:{version}:{secret} by {version}")
+        record = replace(
+            RECORD,
+            password_encrypted=f"{secret} by {version}",
+            encryption_key_version=version,
+            tls=tls,
+        )
+        return version_of(record, settings)
+
+    assert sealed("1", "canary") == sealed("2", "canary")
+    assert sealed("1", "canary") != sealed("1", "other")
+
+
+def test_secrets_that_cannot_be_revealed_make_a_version_all_the_same() -> None:
+    def decrypt(stored: str, key_version: str) -> str:
+        raise ValueError(stored)
+
+    settings = SourceSettings(decrypt=decrypt)
+    other = replace(RECORD, password_encrypted="other")
+    assert version_of(RECORD, settings) == version_of(RECORD, settings)
+    assert version_of(other, settings) != version_of(RECORD, settings)

@@ -20,7 +20,6 @@ import pytest
 
 from fetcher import datasources
 from fetcher.api.path_ids import connection_id
-from fetcher.commands.job_sources import TENANT as TENANT_OF_JOBS
 from fetcher.datasources.records import ResolvedConnectionStore, descriptor_of, record_of
 from fetcher.datasources.registry import load_connectors
 from fetcher.datasources.source_settings import RequestScope
@@ -29,6 +28,7 @@ from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.errors import FetcherError
 from fetcher.domain.ids import DEFAULT_TENANT
 from fetcher.domain.jobs import JobOptions
+from fetcher.domain.tenants import NO_TENANT
 from fetcher_engine import (
     ConnectionDescriptor,
     Connector,
@@ -84,7 +84,7 @@ def test_no_factory_does_any_io(name: str, tmp_path: Path, monkeypatch: pytest.M
         factory.build(descriptor)
 
 
-@pytest.mark.parametrize("name", ["DB2", "postgresql", "SQLITE", "", "x"])
+@pytest.mark.parametrize("name", ["DB2", "postgresql", "", "x"])
 def test_types_without_a_connector_have_no_factory(name: str) -> None:
     assert a_registry().connector(name) is None
 
@@ -208,7 +208,7 @@ def test_a_malformed_id_never_reaches_a_store(text: str) -> None:
 
 
 def test_without_tenants_every_operation_is_the_default_ones() -> None:
-    assert TENANT_OF_JOBS.tenant_id == DEFAULT_TENANT == "default"
+    assert NO_TENANT.engine_id == DEFAULT_TENANT == "default"
 
 
 async def test_the_tenant_is_that_of_each_call() -> None:
@@ -275,6 +275,14 @@ async def test_type_whose_driver_is_not_installed_says_so(
             await ask()
         assert (caught.value.stage, caught.value.reason) == (Stage.SESSION, "driver_missing")
     await connector.close()
+
+
+async def test_sqlite_without_its_folder_says_that_it_is_off() -> None:
+    factory = a_registry().connector(SourceType.SQLITE)
+    assert factory is not None
+    with pytest.raises(SourceFailure) as caught:
+        await factory.build(descriptor_of(a_connection(SourceType.SQLITE))).test_connection()
+    assert (caught.value.stage, caught.value.reason) == (Stage.SESSION, "type_off")
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from fetcher.domain import job_transitions as transitions
 from fetcher.domain.ids import new_job_id
+from fetcher.domain.job_store import ClaimRefusal, FinishAnswer, Lease
 from fetcher.domain.jobs import (
-    ClaimRefusal,
     EventMark,
     FailureFacts,
-    FinishAnswer,
     Job,
     JobStatus,
-    Lease,
     ResultFacts,
     TerminalOutcome,
 )

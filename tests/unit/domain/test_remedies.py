@@ -14,6 +14,7 @@ from fetcher.domain.remedies import remedy
         ("tls", "tls", "ssl.mode"),
         ("tls", "tls_required", "ssl.mode"),
         ("session", "invalid_setting", "metadata"),
+        ("session", "type_off", "SQLITE is off here: DATASOURCE_SQLITE_DIR"),
     ],
 )
 def test_reason_tells_what_to_check(stage: str, reason: str, told: str) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fetcher.domain.jobs import JobOptions
+from fetcher.domain.trace_context import TraceContext
 from fetcher.domain.work_message import (
     JobIdRequired,
     MalformedWorkMessage,
@@ -61,7 +62,7 @@ def test_the_headers_are_the_documented_ones() -> None:
         "X-Request-Id": "req-1",
         "x-retry-count": 0,
     }
-    traced = work_headers(a_job(), tenant="t1", trace={"Traceparent": "00-a-b-01"})
+    traced = work_headers(a_job(), tenant="t1", trace=TraceContext("00-a-b-01"))
     assert (traced["X-Tenant-ID"], traced["Traceparent"]) == ("t1", "00-a-b-01")
 
 

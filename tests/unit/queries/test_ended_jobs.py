@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from fetcher.domain.jobs import EndedCursor, Job, JobStatus
+from fetcher.domain.job_store import EndedCursor
+from fetcher.domain.jobs import Job, JobStatus
 from fetcher.ports import JobRecords
 from fetcher.queries.ended_jobs import PAGE, EndedJobs, cursor_of
 from tests.unit.api.harness import START, a_job

@@ -34,6 +34,15 @@ def test_every_type_has_values_and_every_family_words(database: str) -> None:
         assert families.words[families.of(each.name)]
 
 
+@pytest.mark.parametrize("database", FAMILIES)
+def test_what_a_family_is_said_to_be_its_values_are(database: str) -> None:
+    families = FAMILIES[database]
+    for each in matrix(database).types:
+        if families.words[families.of(each.name)].startswith("string"):
+            texts = [value.expected["json"] for value in each.values]
+            assert any(text == "null" or text.startswith('"') for text in texts), each.name
+
+
 def test_what_nobody_reads_in_a_matrix_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

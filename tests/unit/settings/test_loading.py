@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -95,12 +96,28 @@ def test_every_violation_is_reported_at_once() -> None:
         Role.WORKER,
     )
     assert problems == [
-        "APP_ENC_KEY: invalid master key (base64): not standard base64 with padding",
-        "SERVER_ADDRESS: must be host:port or :port",
         "LOG_LEVEL: must be one of debug, info, warn, error, dpanic, panic, fatal",
         "MONGO_HOST: required with --role=worker: embedded parts need --role=all",
         "RABBITMQ_HOST: required with --role=worker: embedded parts need --role=all",
         "OBJECT_STORAGE_BUCKET: required with --role=worker: embedded parts need --role=all",
+        "APP_ENC_KEY: invalid master key (base64): not standard base64 with padding",
+        "SERVER_ADDRESS: must be host:port or :port",
+    ]
+
+
+@pytest.mark.parametrize(
+    "lease", [{"JOB_LEASE_SEC": "5"}, {"JOB_LEASE_SEC": "long", "JOB_LEASE_RENEW_SEC": "90"}]
+)
+def test_a_lease_that_fits_nothing_hides_no_other_violation(lease: dict[str, str]) -> None:
+    problems = refusals({**lease, "LOG_LEVEL": "loud", "SERVER_PORT": "x", "APP_ENC_KEY": "short"})
+    named = {line.partition(":")[0] for line in problems}
+    assert named == {"JOB_LEASE_SEC", "LOG_LEVEL", "SERVER_PORT", "APP_ENC_KEY"}
+
+
+def test_a_bad_former_key_is_told_beside_a_bad_key() -> None:
+    assert refusals({"APP_ENC_KEY": "not*base64", "APP_ENC_KEY_PREVIOUS": "0"}) == [
+        "APP_ENC_KEY: invalid master key (base64): not standard base64 with padding",
+        "APP_ENC_KEY_PREVIOUS: previous key 1: expected <version>=<base64>",
     ]
 
 
@@ -122,9 +139,12 @@ def test_a_short_key_says_how_short_and_never_itself() -> None:
 
 def test_without_embedded_parts_a_key_is_required() -> None:
     environment = {**WORKER, "APP_ENC_KEY": ""}
-    assert refusals(environment, Role.WORKER) == [
-        "APP_ENC_KEY: master key too short: got 0 bytes, minimum 32 required"
-    ]
+    without_bucket = {**environment, "OBJECT_STORAGE_BUCKET": ""}
+    for variables, role in ((environment, Role.WORKER), (without_bucket, Role.MANAGER)):
+        assert refusals(variables, role) == [
+            "APP_ENC_KEY: master key too short: got 0 bytes, minimum 32 required"
+        ]
+    assert load(Role.ALL, **without_bucket).needs_data_folder
 
 
 def test_a_complete_worker_loads() -> None:
@@ -166,59 +186,14 @@ def test_one_credential_without_the_other_is_refused() -> None:
     assert "AK," not in problem
 
 
-def test_plain_text_dependencies_need_a_permission() -> None:
-    environment = {**WORKER, "ALLOW_INSECURE_TLS": ""}
-    assert refusals(environment, Role.WORKER) == [
-        "ALLOW_INSECURE_TLS: mongodb has no TLS (set ALLOW_INSECURE_TLS=true to allow that)",
-        "ALLOW_INSECURE_TLS: rabbitmq has no TLS (set ALLOW_INSECURE_TLS=true to allow that)",
-    ]
-
-
-def test_saas_mode_takes_no_plain_text_whatever_is_permitted() -> None:
-    environment = {
-        **WORKER,
-        "DEPLOYMENT_MODE": "SAAS",
-        "OBJECT_STORAGE_ENDPOINT": "http://s3.test:9000",
-    }
-    problems = refusals(environment, Role.WORKER)
-    assert [p for p in problems if "is not using TLS" in p] == [
-        "DEPLOYMENT_MODE: SaaS mode requires TLS on all platform dependencies:"
-        f" {name} is not using TLS (DEPLOYMENT_MODE=saas)"
-        for name in ("mongodb", "rabbitmq", "s3")
-    ]
-    assert "ALLOW_INSECURE_TLS: refused with DEPLOYMENT_MODE=saas" in problems
-
-
 def test_the_embedded_default_is_refused_in_saas_mode() -> None:
     names = [line.partition(":")[0] for line in refusals({"DEPLOYMENT_MODE": "saas"})]
     assert names == ["MONGO_HOST", "RABBITMQ_HOST", "OBJECT_STORAGE_BUCKET"]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "tls"),
-    [
-        ("tls=true", True),
-        ("ssl=1", True),
-        ("tls=true&ssl=false", False),
-        ("tls=", False),
-        ("tlsCAFile=x", False),
-        ("appName=tls%3Dtrue", False),
-    ],
-)
-def test_tls_of_mongodb_is_read_from_real_parameters(parameters: str, tls: bool) -> None:
-    environment = {**WORKER, "MONGO_PARAMETERS": parameters, "ALLOW_INSECURE_TLS": "false"}
-    problems = refusals(environment, Role.WORKER)
-    assert any("mongodb" in problem for problem in problems) is not tls
-
-
 def test_the_broker_must_wait_longer_for_an_ack_than_a_job_can_take() -> None:
     [problem] = refusals({**WORKER, "RABBITMQ_CONSUMER_TIMEOUT_SEC": "300"}, Role.WORKER)
     assert problem.endswith("= 450")
-
-
-def test_parts_that_this_version_lacks_are_refused_not_ignored() -> None:
-    [problem] = refusals({"MULTI_TENANT_ENABLED": "yes"})
-    assert problem == "MULTI_TENANT_ENABLED: this version serves a single tenant only"
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "Infinity"])
@@ -236,14 +211,6 @@ def test_more_workers_than_a_process_can_have_are_refused() -> None:
     assert load(RABBITMQ_NUMBERS_OF_WORKERS="1000").rabbitmq_numbers_of_workers == 1000
     assert refusals({"RABBITMQ_NUMBERS_OF_WORKERS": "1001"}) == [
         "RABBITMQ_NUMBERS_OF_WORKERS: must be at most 1000"
-    ]
-
-
-@pytest.mark.parametrize("name", ["RABBITMQ_FETCHER_WORK_QUEUE", "RABBITMQ_JOB_EVENTS_EXCHANGE"])
-@pytest.mark.parametrize("text", ["x" * 201, "ä" * 101, "two\nlines", "a\x7fb"])
-def test_a_name_that_amqp_cannot_carry_is_refused(name: str, text: str) -> None:
-    assert refusals({**WORKER, name: text}, Role.WORKER) == [
-        f"{name}: at most 200 bytes, without control characters"
     ]
 
 
@@ -270,12 +237,6 @@ def test_the_spool_is_off_by_that_word_alone(text: str, spools: bool) -> None:
     assert load(SPOOL_DIR=text).spools is spools
 
 
-def test_sqlite_sources_are_refused_in_saas_mode() -> None:
-    environment = {**WORKER, "DEPLOYMENT_MODE": "saas", "DATASOURCE_SQLITE_DIR": "/srv/sources"}
-    problems = refusals(environment, Role.WORKER)
-    assert "DATASOURCE_SQLITE_DIR: refused with DEPLOYMENT_MODE=saas" in problems
-
-
 def test_previous_keys_are_read_before_the_start() -> None:
     assert load(APP_ENC_KEY_PREVIOUS=f"0={KEY}").app_enc_key_previous.get_secret_value()
     for text, problem in {
@@ -286,16 +247,33 @@ def test_previous_keys_are_read_before_the_start() -> None:
         assert refusals({"APP_ENC_KEY_PREVIOUS": text}) == [f"APP_ENC_KEY_PREVIOUS: {problem}"]
 
 
-def test_a_secret_comes_from_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "key"
-    file.write_text(f"{KEY}\n")
-    settings = load(APP_ENC_KEY_FILE=str(file))
-    assert settings.app_enc_key.get_secret_value() == KEY
-    assert refusals({"APP_ENC_KEY_FILE": str(tmp_path / "none")}) == [
-        "APP_ENC_KEY_FILE: the file cannot be read"
-    ]
-    assert refusals({"APP_ENC_KEY_FILE": str(file), "APP_ENC_KEY": KEY}) == [
-        "APP_ENC_KEY: set it or APP_ENC_KEY_FILE, not both"
+@pytest.mark.parametrize(
+    ("text", "until"),
+    [
+        ("", None),
+        ("2026-12-31", datetime(2027, 1, 1, tzinfo=UTC)),
+        ("2026-12-31T12:00:00Z", datetime(2026, 12, 31, 12, tzinfo=UTC)),
+        (" 2026-12-31t12:00:00.5+02:00 ", datetime(2026, 12, 31, 10, 0, 0, 500_000, tzinfo=UTC)),
+    ],
+)
+def test_the_end_of_previous_keys_is_a_time_or_a_whole_day(
+    text: str, until: datetime | None
+) -> None:
+    assert load(APP_ENC_KEY_PREVIOUS_UNTIL=text).app_enc_key_previous_until == until
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("tomorrow", "1767225600", "2026-02-30", "2026-12-31T12:00:00", "2026-12-31 12:00:00Z"),
+        *("9999-12-31", "0001-01-01T00:00:00+14:00", "20261231", "2026-12-31T25:00:00Z"),
+    ],
+)
+def test_an_end_of_previous_keys_that_is_none_is_told_with_the_rest(text: str) -> None:
+    assert refusals({"APP_ENC_KEY_PREVIOUS_UNTIL": text, "LOG_LEVEL": "loud"}) == [
+        "APP_ENC_KEY_PREVIOUS_UNTIL: must be a time of RFC 3339 with a zone, or a date like"
+        " 2027-01-31",
+        "LOG_LEVEL: must be one of debug, info, warn, error, dpanic, panic, fatal",
     ]
 
 

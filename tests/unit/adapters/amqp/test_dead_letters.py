@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import pytest
 
@@ -36,9 +37,14 @@ class ForeignDelivery:
     async def requeue(self) -> None: ...
 
 
+AT = datetime(2026, 3, 14, 9, tzinfo=UTC)
+
+
 async def reject(headers: Mapping[str, object]) -> OutgoingMessage:
     publisher = RecordingPublisher()
-    await publish_dead_letter(publisher, ForeignDelivery(headers), RejectReason.MALFORMED)
+    await publish_dead_letter(
+        publisher, ForeignDelivery(headers), RejectReason.MALFORMED, rejected_at=AT
+    )
     [message] = publisher.messages
     encode_headers(message.headers)
     return message
@@ -48,6 +54,7 @@ OURS = {
     "x-fetcher-reject-reason": "malformed",
     "x-fetcher-original-exchange": "some.exchange",
     "x-fetcher-original-routing-key": "some.key",
+    "x-fetcher-rejected-at": "2026-03-14T09:00:00Z",
 }
 
 
@@ -86,6 +93,9 @@ async def test_headers_that_cannot_be_sent_again_are_replaced_by_a_mark(
 async def test_dead_letters_that_cannot_be_kept_are_unavailable(failure: Exception) -> None:
     with pytest.raises(PortUnavailable) as caught:
         await publish_dead_letter(
-            RecordingPublisher(failure), ForeignDelivery({}), RejectReason.MALFORMED
+            RecordingPublisher(failure),
+            ForeignDelivery({}),
+            RejectReason.MALFORMED,
+            rejected_at=AT,
         )
     assert caught.value.__context__ is None

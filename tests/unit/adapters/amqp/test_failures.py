@@ -10,7 +10,13 @@ from pamqp.header import ContentHeader
 
 from fetcher.adapters.amqp.failures import call_broker
 from fetcher.bridge import open_asyncio
-from fetcher.domain.errors import PortError, PortUnavailable, Unroutable
+from fetcher.domain.errors import (
+    OperationRefused,
+    PortError,
+    PortUnavailable,
+    QueueMissing,
+    Unroutable,
+)
 
 SECRET = "amqp://user:canary-secret@host/"
 
@@ -29,7 +35,7 @@ def returned_message() -> DeliveredMessage:
         (exceptions.AMQPConnectionError(SECRET), PortUnavailable, "failed"),
         (exceptions.ConnectionClosed(320, SECRET), PortUnavailable, "failed"),
         (exceptions.ChannelInvalidStateError(SECRET), PortUnavailable, "failed"),
-        (exceptions.ChannelNotFoundEntity(SECRET), PortUnavailable, "no such queue"),
+        (exceptions.ChannelNotFoundEntity(SECRET), QueueMissing, "no such queue"),
         (exceptions.ChannelPreconditionFailed(SECRET), PortUnavailable, "failed"),
         (exceptions.ProbableAuthenticationError(SECRET), PortUnavailable, "credentials"),
         (exceptions.DeliveryError(None, spec.Basic.Nack(1)), PortUnavailable, "refused"),
@@ -37,6 +43,7 @@ def returned_message() -> DeliveredMessage:
         (TimeoutError(SECRET), PortUnavailable, "timeout"),
         (ConnectionRefusedError(SECRET), PortUnavailable, "failed"),
         (UnicodeError(SECRET), PortUnavailable, "failed"),
+        (ValueError(SECRET), OperationRefused, "refused a name"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )

@@ -72,8 +72,21 @@ def test_classic_queues_for_old_brokers_have_the_wires_arguments() -> None:
 
 def test_a_quorum_queue_where_classic_was_asked_for_is_judged_as_one() -> None:
     work = table(QueueType.CLASSIC).queues[0]
-    status, *told = judge(work, {"x-queue-type": "stream", **work.arguments})
-    assert (status, told) == (FindingStatus.ACCEPTED, ["its type is stream"])
+    status, *told = judge(work, {"x-queue-type": "quorum", **work.arguments})
+    assert (status, told) == (FindingStatus.ACCEPTED, ["its type is quorum"])
+
+
+@pytest.mark.parametrize("queue_type", QueueType)
+def test_a_stream_is_no_queue_of_jobs_or_dead_letters(queue_type: QueueType) -> None:
+    work, dead, event, _ = table(queue_type).queues
+    for queue in (work, dead):
+        status, *told = judge(queue, {**queue.arguments, "x-queue-type": "stream"})
+        assert (status, told) == (
+            FindingStatus.DIFFERS,
+            [f"x-queue-type is stream, should be {queue_type}: nothing is ever taken off a stream"],
+        )
+    # A subscriber may read events as it likes.
+    assert judge(event, {"x-queue-type": "stream"})[0] is FindingStatus.ACCEPTED
 
 
 def test_a_lower_delivery_limit_or_timeout_is_a_difference() -> None:

@@ -10,9 +10,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from fetcher.adapters.auth.http import HttpAnswer, HttpClient
 from fetcher.adapters.auth.jwk import KeySetUnreadable, read_keys
 from fetcher.adapters.auth.key_set import KeySet
+from fetcher.adapters.http_client import HttpAnswer, HttpClient
 from fetcher.domain.access_tokens import read_token
 from fetcher.domain.errors import PortUnavailable
 from tests.unit.adapters.auth.keys import (

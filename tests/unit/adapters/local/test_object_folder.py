@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fetcher.adapters.local.object_folder import FolderObjectStore, open_object_folder
-from fetcher.domain.errors import PortUnavailable, StartRefused
+from fetcher.domain.errors import OperationRefused, PortUnavailable, StartRefused
 
 
 @pytest.fixture
@@ -143,3 +143,19 @@ async def test_a_root_that_is_a_file_refuses_the_start(tmp_path: Path) -> None:
     with pytest.raises(StartRefused, match="file/ cannot be made or written"):
         async with open_object_folder(tmp_path / "file"):
             pytest.fail("it was opened")
+
+
+async def test_object_that_cannot_be_removed_is_told_from_a_folder_that_is_away(
+    store: FolderObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "objects" / "external-data" / "1.json").mkdir(parents=True)
+    with pytest.raises(OperationRefused, match="the object folder refused the deletion"):
+        await store.delete("external-data/1.json")
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Path, "unlink", broken)
+    with pytest.raises(PortUnavailable, match="the object folder failed") as caught:
+        await store.delete("external-data/2.json")
+    assert not isinstance(caught.value, OperationRefused)

@@ -6,7 +6,8 @@ import trio
 from trio.testing import MockClock
 
 from fetcher.adapters.memory import open_memory_records
-from fetcher.domain.jobs import Claimed, ClaimRefusal, JobStatus
+from fetcher.domain.job_store import Claimed, ClaimRefusal
+from fetcher.domain.jobs import JobStatus
 from fetcher.ports import RecordStore
 from tests.contract.records.builders import a_job, completed, ended
 

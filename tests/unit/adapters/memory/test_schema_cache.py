@@ -89,3 +89,22 @@ async def test_number_of_names_is_bounded(
     assert await cache.get_schema(TENANT, "a_db", "f") is None
     assert await cache.get_schema(TENANT, "c_db", "f") is not None
     assert cache._names == 5
+
+
+@pytest.mark.parametrize(("bound", "most"), [("MAX_ENTRIES", 10), ("MAX_NAMES", 30)])
+async def test_a_tenant_that_fills_the_cache_loses_its_own_schemas_first(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, bound: str, most: int
+) -> None:
+    monkeypatch.setattr(cache_module, bound, most)
+    cache = MemorySchemaCache()
+    for number in range(3):
+        await cache.put_schema(OTHER_TENANT, a_snapshot(), f"f{number}")
+    for number in range(40):
+        await cache.put_schema(TENANT, a_snapshot(), f"f{number}")
+    for number in range(3):
+        assert await cache.get_schema(OTHER_TENANT, "sales_db", f"f{number}") is not None
+    kept = [await cache.get_schema(TENANT, "sales_db", f"f{number}") for number in range(40)]
+    assert [each is not None for each in kept] == [False] * 33 + [True] * 7
+    await cache.invalidate_schema(TENANT, "sales_db")
+    await cache.invalidate_schema(OTHER_TENANT, "sales_db")
+    assert (cache._entries, cache._names, cache._use) == ({}, 0, {})

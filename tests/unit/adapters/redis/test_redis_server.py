@@ -195,3 +195,32 @@ async def test_it_counts_as_away_for_a_minute_after_its_last_use_failed(
         operation.failure = None
         assert await server.run(operation) == "done"
         assert not is_away(server)
+
+
+async def test_a_tenant_with_many_operations_neither_makes_another_wait_nor_redis_be_away(
+    autojump_clock: MockClock,
+) -> None:
+    operation = Operation()
+    operation.seconds = 0.1
+    refused: list[str] = []
+
+    async with a_server(FakeRedis()) as server:
+
+        async def ask() -> None:
+            try:
+                await server.run(operation, tenant_id="loud")
+            except PortUnavailable as failure:
+                refused.append(str(failure))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(100):
+                nursery.start_soon(ask)
+            await trio.sleep(0.05)
+            started = trio.current_time()
+            assert await server.run(operation, tenant_id="other") == "done"
+            assert trio.current_time() - started == pytest.approx(0.15, abs=0.02)
+        # three rounds of ten began in time, with the other one's among them
+        assert operation.calls == 30
+        assert refused == ["redis has no connection to spare"] * 71
+        assert not is_away(server)
+        assert await server.run(operation, tenant_id="loud") == "done"

@@ -8,6 +8,7 @@ import pytest
 from fetcher.datasources.mongodb.connect import MongoSession
 from fetcher.datasources.mongodb.connector import MakeRows, MongoReading
 from fetcher.datasources.snapshots import SnapshotRefused
+from fetcher.datasources.threads import PROCESS_THREADS
 
 SNAPSHOT = cast("Any", object())
 
@@ -17,6 +18,7 @@ class ASession:
 
     def __init__(self) -> None:
         self.last_words: Callable[[], None] | None = None
+        self.threads = PROCESS_THREADS
 
     async def run(self, work: Callable[[], object]) -> object:
         return work()

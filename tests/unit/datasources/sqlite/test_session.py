@@ -17,6 +17,7 @@ from fetcher.datasources.sqlite import session
 from fetcher.datasources.sqlite.connect import SqliteFolder, open_file
 from fetcher.datasources.sqlite.session import Session
 from fetcher_engine import SourceFailure, Stage
+from tests.hygiene.remains import held
 
 
 async def test_closing_waits_for_nobody_elses_statement(tmp_path: Path) -> None:
@@ -43,6 +44,33 @@ async def test_closing_waits_for_nobody_elses_statement(tmp_path: Path) -> None:
         for other in others:
             threads.release_on_behalf_of(other)
     assert not waiting.cancelled_caught
+
+
+async def test_a_statement_that_somebody_still_holds_does_not_keep_a_closed_file_open(
+    tmp_path: Path,
+) -> None:
+    """As the traceback of who was cancelled between two batches does."""
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as shop, shop:
+        shop.execute("CREATE TABLE t (id INTEGER)")
+        shop.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(10)])
+    opened = await Session.open(
+        SqliteFolder(tmp_path), "shop.db", statement_seconds=5, max_cell_bytes=1000
+    )
+    rows = await opened.run(lambda connection: connection.execute("SELECT id FROM t"), Stage.ROWS)
+    assert next(rows) == (0,)
+    assert open_descriptors(tmp_path) == ["shop.db"]
+    await opened.close()
+    assert open_descriptors(tmp_path) == []
+    with pytest.raises(sqlite3.ProgrammingError):
+        next(rows)
+
+
+def open_descriptors(folder: Path) -> list[str]:
+    return [
+        name.removeprefix(prefix)
+        for name in held().elements()
+        if name.startswith(prefix := f"descriptor of {folder}/")
+    ]
 
 
 class StuckConnection:

@@ -1,0 +1,159 @@
+"""Secret values that this process holds, taken out of everything that it logs.
+
+The last line: nothing of ours logs a secret. A text of a library may hold one all the same.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+from urllib.parse import quote
+
+from structlog.typing import EventDict, WrappedLogger
+
+MASK: Final = "***"
+SHORTEST: Final = 6
+"""Shorter values are left: they are in many words, and masking these would tell the value."""
+MOST_PASSED: Final = 2000
+"""So many passwords of connections are remembered, and as many of tenants' places: those used
+last."""
+FEW_FORMS: Final = 100
+"""More than these are not searched for one by one: a text is searched for how any of them begins,
+which costs the same however many there are."""
+DEPTH: Final = 8
+"""Of containers in a record; what lies deeper is masked whole."""
+
+
+class LiveSecrets:
+    """The settings' secrets for as long as the process runs, and those that pass through it.
+
+    Any thread may tell it of secrets while any other masks.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lasting: dict[str, tuple[str, ...]] = {}
+        self._passing: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+        self._of_places: OrderedDict[str, tuple[str, ...]] = OrderedDict()
+        self._search = _Search(())
+        """Replaced whole, never changed, so it is read without the lock."""
+
+    def hold(self, secrets: Iterable[str]) -> None:
+        """These stay."""
+        found = {secret: _forms(secret) for secret in secrets if len(secret) >= SHORTEST}
+        with self._lock:
+            self._lasting |= found
+            self._search_anew()
+
+    def note(self, secret: str) -> None:
+        """A connection's password in use; it makes way once many others came after it."""
+        self._note(secret, self._passing)
+
+    def note_of_place(self, secret: str) -> None:
+        """One of a tenant's place, which makes way for no connection's: those are as many as
+        anybody's tenant likes."""
+        self._note(secret, self._of_places)
+
+    def _note(self, secret: str, noted: OrderedDict[str, tuple[str, ...]]) -> None:
+        if len(secret) < SHORTEST:
+            return
+        with self._lock:
+            if secret in noted:
+                noted.move_to_end(secret)
+                return
+            noted[secret] = _forms(secret)
+            while len(noted) > MOST_PASSED:
+                noted.popitem(last=False)
+            self._search_anew()
+
+    def _search_anew(self) -> None:
+        known = (*self._lasting.values(), *self._of_places.values(), *self._passing.values())
+        self._search = _Search({form for forms in known for form in forms})
+
+    def masked(self, text: str) -> str:
+        return self._search.masked(text)
+
+    def masked_value(self, value: object, depth: int = DEPTH) -> object:
+        """The same in any value of a record: what is neither text, number nor container is judged
+        as it would be shown."""
+        if isinstance(value, str):
+            return self.masked(value)
+        if value is None or isinstance(value, int | float):
+            return value
+        if depth == 0:
+            return MASK
+        if isinstance(value, Mapping):
+            return {
+                self._masked_key(key): self.masked_value(each, depth - 1)
+                for key, each in value.items()
+            }
+        if isinstance(value, list | tuple | set | frozenset):
+            return [self.masked_value(each, depth - 1) for each in value]
+        return self._masked_object(value)
+
+    def _masked_object(self, value: object) -> object:
+        try:
+            shown = repr(value)
+        except Exception:  # noqa: BLE001 - a library's object; who logs it must not fail for it
+            return f"<{type(value).__name__}>"
+        masked = self.masked(shown)
+        return value if masked == shown else masked
+
+    def _masked_key(self, key: object) -> object:
+        """What JSON can have for one."""
+        if isinstance(key, str):
+            return self.masked(key)
+        if key is None or isinstance(key, int | float):
+            return key
+        return self.masked(str(self.masked_value(key)))
+
+    def processor(self, _: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        """For structlog, after tracebacks were made text."""
+        # All texts at once: nearly every record is clean, and the search is what costs.
+        are_clean = self._search.finds_nothing(
+            "\n".join(v for v in event.values() if isinstance(v, str))
+        )
+        return {
+            name: value if are_clean and isinstance(value, str) else self.masked_value(value)
+            for name, value in event.items()
+        }
+
+
+class _Search:
+    """Of texts for any of ``forms``, none of which is shorter than :data:`SHORTEST`."""
+
+    def __init__(self, forms: Collection[str]) -> None:
+        self._forms = tuple(forms)
+        self._heads: frozenset[str] = frozenset()
+        if len(self._forms) > FEW_FORMS:
+            self._heads = frozenset(form[:SHORTEST] for form in self._forms)
+
+    def finds_nothing(self, text: str) -> bool:
+        """A record without a secret is what costs: no any() over a generator for the few."""
+        if self._heads and self._heads.isdisjoint(
+            [text[at : at + SHORTEST] for at in range(len(text) - SHORTEST + 1)]
+        ):
+            return True
+        for form in self._forms:  # noqa: SIM110
+            if form in text:
+                return False
+        return True
+
+    def masked(self, text: str) -> str:
+        if self.finds_nothing(text):
+            return text
+        # The longest first: a secret may be a part of another, whose rest would be left.
+        for form in sorted((form for form in self._forms if form in text), key=_by_length):
+            text = text.replace(form, MASK)
+        return text
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    """As it is, in an address, and as Python shows it."""
+    lines = [line for line in secret.splitlines() if len(line) >= SHORTEST]
+    forms = {secret, quote(secret, safe=""), quote(secret), repr(secret)[1:-1], *lines}
+    return tuple(forms)
+
+
+def _by_length(form: str) -> tuple[int, str]:
+    return -len(form), form

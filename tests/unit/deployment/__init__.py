@@ -1,0 +1,1 @@
+"""What is deployed: image, compose stack, chart, local cluster."""
