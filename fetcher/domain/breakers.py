@@ -15,14 +15,18 @@ from fetcher.domain.ids import ConnectionId
 from fetcher.domain.times import cut_to_milliseconds
 
 FAILURES_TO_OPEN: Final = 5
-FIRST_OPEN_SECONDS: Final = 30.0
+FIRST_OPEN_SECONDS: Final = 10.0
+"""Where no account is tried: who was restarted shall not be waited for much longer than it took."""
+FIRST_OPEN_AFTER_AUTH_SECONDS: Final = 30.0
+"""Each further login with a wrong password may be the one that locks the account."""
 LONGEST_OPEN_SECONDS: Final = 600.0
 PROBE_LEASE_SECONDS: Final = 30.0
 """Longer than a probe may take: after it, the one who probed is taken for dead."""
 REMEMBERED_SECONDS: Final = 86_400.0
 """A record that nothing was written to for so long is no record any more."""
 
-COUNTED_REASONS: Final = frozenset({"refused", "unreachable", "dns", "auth", "network"})
+AUTH: Final = "auth"
+COUNTED_REASONS: Final = frozenset({"refused", "unreachable", "dns", AUTH, "network"})
 """Of failures until a session stands: what the server, the network or the resolver says at once,
 and goes on saying until somebody mends it. ``network`` is what the host guard leaves of them."""
 
@@ -61,6 +65,12 @@ class Breaker:
 
     def is_forgotten(self, now: datetime) -> bool:
         return self.changed_at + timedelta(seconds=REMEMBERED_SECONDS) <= now
+
+    @property
+    def first_open_seconds(self) -> float:
+        """At most; each further opening doubles it."""
+        is_of_account = self.down.reason == AUTH
+        return FIRST_OPEN_AFTER_AUTH_SECONDS if is_of_account else FIRST_OPEN_SECONDS
 
     def holds_back(self, connection: Connection) -> bool:
         """Whether this connection, as it now is, is left alone."""
@@ -168,7 +178,7 @@ def _first(connection: Connection, down: SourceDown, now: datetime) -> Breaker:
 
 def _opened(breaker: Breaker, now: datetime) -> Breaker:
     """Half of the time is certain, half is chance: connections to one server part."""
-    half_first, half_longest = FIRST_OPEN_SECONDS / 2, LONGEST_OPEN_SECONDS / 2
+    half_first, half_longest = breaker.first_open_seconds / 2, LONGEST_OPEN_SECONDS / 2
     certain = min(half_first * 2 ** min(breaker.openings, 32), half_longest)
     seconds = certain + full_jitter(
         breaker.openings, base_seconds=half_first, cap_seconds=half_longest

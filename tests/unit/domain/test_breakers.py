@@ -7,6 +7,7 @@ import pytest
 
 from fetcher.domain.breakers import (
     FAILURES_TO_OPEN,
+    FIRST_OPEN_AFTER_AUTH_SECONDS,
     FIRST_OPEN_SECONDS,
     LONGEST_OPEN_SECONDS,
     PROBE_LEASE_SECONDS,
@@ -31,10 +32,10 @@ def after(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
-def after_failures(times: int, *, now: datetime = NOW) -> Breaker:
+def after_failures(times: int, *, now: datetime = NOW, down: SourceDown = DOWN) -> Breaker:
     breaker: Breaker | None = None
     for _ in range(times):
-        breaker = failed(CONNECTION, DOWN)(breaker, now)
+        breaker = failed(CONNECTION, down)(breaker, now)
     assert breaker is not None
     return breaker
 
@@ -49,11 +50,21 @@ def test_four_failures_in_a_row_hold_nobody_back() -> None:
     assert wait_until(breaker, CONNECTION, NOW) is None
 
 
-def test_the_fifth_opens_it_for_half_a_minute_at_most() -> None:
+@pytest.mark.parametrize(
+    ("reason", "most_seconds"),
+    [
+        ("auth", FIRST_OPEN_AFTER_AUTH_SECONDS),
+        *((reason, FIRST_OPEN_SECONDS) for reason in ("refused", "unreachable", "dns", "network")),
+    ],
+)
+def test_the_fifth_opens_it_for_half_a_minute_where_an_account_is_tried_else_for_ten_seconds(
+    reason: str, most_seconds: float
+) -> None:
+    down = SourceDown(stage="tcp", reason=reason)
     for _ in range(50):
-        breaker = after_failures(FAILURES_TO_OPEN)
+        breaker = after_failures(FAILURES_TO_OPEN, down=down)
         assert breaker.retry_at is not None
-        assert after(FIRST_OPEN_SECONDS / 2) <= breaker.retry_at <= after(FIRST_OPEN_SECONDS)
+        assert after(most_seconds / 2) <= breaker.retry_at <= after(most_seconds)
         assert wait_until(breaker, CONNECTION, NOW) == breaker.retry_at
 
 
@@ -106,24 +117,30 @@ def test_a_prober_that_died_is_followed_by_another() -> None:
     assert probe_failed(b"p", REFUSED)(other, after(51)) is other
 
 
-def test_each_failed_probe_doubles_the_wait_up_to_ten_minutes() -> None:
+@pytest.mark.parametrize(
+    ("down", "first_seconds"),
+    [(DOWN, FIRST_OPEN_AFTER_AUTH_SECONDS), (REFUSED, FIRST_OPEN_SECONDS)],
+)
+def test_each_failed_probe_doubles_the_wait_up_to_ten_minutes(
+    down: SourceDown, first_seconds: float
+) -> None:
     breaker: Breaker | None = an_open()
     waits: list[float] = []
     for _ in range(1100):
         breaker = probed_by(b"p", CONNECTION)(
             replace(an_open(), openings=len(waits) + 1), after(20)
         )
-        breaker = probe_failed(b"p", REFUSED)(breaker, after(20))
+        breaker = probe_failed(b"p", down)(breaker, after(20))
         assert breaker is not None
         assert breaker.retry_at is not None
         assert (breaker.down, breaker.probe_token, breaker.openings) == (
-            REFUSED,
+            down,
             None,
             len(waits) + 2,
         )
         waits.append((breaker.retry_at - after(20)).total_seconds())
     for number, wait in enumerate(waits):
-        most = min(FIRST_OPEN_SECONDS * 2 ** min(number + 1, 32), LONGEST_OPEN_SECONDS)
+        most = min(first_seconds * 2 ** min(number + 1, 32), LONGEST_OPEN_SECONDS)
         assert most / 2 - 0.001 <= wait <= most
 
 
