@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from fetcher.domain.errors import PortUnavailable, Unroutable
+from fetcher.domain.errors import PortUnavailable, QueueFull, Unroutable
 
 FAILURES_TO_OPEN: Final = 5
 OPEN_SECONDS: Final = 30.0
@@ -42,7 +42,8 @@ class CircuitBreaker:
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Around one use of the dependency: PortUnavailable out of it counts as a failure.
+        """Around one use of the dependency: PortUnavailable out of it counts as a failure, but not
+        that of a queue which is full.
 
         Raises PortUnavailable itself, without any I/O, while open or while half-open with its one
         trial out. An attempt that was cancelled says nothing about it.
@@ -50,11 +51,12 @@ class CircuitBreaker:
         is_trial = self._admit()
         try:
             yield
+        except (QueueFull, Unroutable):
+            # It is there and answered; what it says of one message says nothing of others.
+            self._succeeded()
+            raise
         except PortUnavailable:
             self._failed()
-            raise
-        except Unroutable:
-            self._succeeded()
             raise
         else:
             self._succeeded()

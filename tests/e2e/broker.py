@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import trio
@@ -19,6 +19,8 @@ from fetcher.adapters.dead_letters import (
 from fetcher.bridge import open_asyncio, run_asyncio
 
 T = TypeVar("T")
+
+EVENT_KEYS: Final = ("job.completed", "job.failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def declare(url: str, *, work_queue: str, exchange: str, event_queue: str) -> No
         await channel.queue_declare(work_queue, durable=True)
         await channel.exchange_declare(exchange, exchange_type="topic", durable=True)
         await channel.queue_declare(event_queue, durable=True)
-        for key in ("job.completed", "job.failed"):
+        for key in EVENT_KEYS:
             await channel.queue_bind(event_queue, exchange, key)
 
     on_channel(url, action)

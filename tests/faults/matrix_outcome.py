@@ -133,9 +133,9 @@ def _cell(step: Step) -> str:
     return seconds if step.met or step.fault.kind is Kind.REFUSE else f"({seconds})"
 
 
-def write_into(document: Path, text: str) -> None:
+def write_into(document: Path, text: str, *, begin: str = BEGIN, end: str = END) -> None:
     """Between its marks; what stands around them stays."""
-    before, _, rest = document.read_text(encoding="utf-8").partition(BEGIN)
-    _, found, after = rest.partition(END)
+    before, _, rest = document.read_text(encoding="utf-8").partition(begin)
+    _, found, after = rest.partition(end)
     assert found, f"{document} has no place for the table"
-    document.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+    document.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")

@@ -4,19 +4,15 @@ For what no server of ours can be made to do: members of a replica set, cursors 
 It asks for no password, and stores nothing.
 """
 
-import struct
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import bson
 import trio
 
-_OP_REPLY: Final = 1
-_OP_QUERY: Final = 2004
-_OP_MSG: Final = 2013
-_HEADER: Final = struct.Struct("<4i")
+from tests.servers.mongo_wire import messages
 
 Answer = Callable[[dict[str, Any]], Mapping[str, Any] | None]
 """None is silence. HangUp may be raised."""
@@ -97,37 +93,11 @@ async def fake_mongo(**answers: Answer) -> AsyncIterator[FakeMongo]:
 
 
 async def _talk(server: FakeMongo, stream: trio.SocketStream) -> None:
-    pending = b""
-    while True:
-        try:
-            chunk = await stream.receive_some(65536)
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
-            return
-        if not chunk:
-            return
-        pending += chunk
-        while len(pending) >= 16 and len(pending) >= (size := _HEADER.unpack_from(pending)[0]):
-            message, pending = pending[:size], pending[size:]
-            try:
-                reply = _reply(server, message)
-                if reply is not None:
-                    await stream.send_all(reply)
-            except (HangUp, trio.BrokenResourceError, trio.ClosedResourceError):
-                return
-
-
-def _reply(server: FakeMongo, message: bytes) -> bytes | None:
-    _, request, _, kind = _HEADER.unpack_from(message)
-    if kind == _OP_QUERY:
-        at = message.index(b"\0", 20) + 9
-        answer = server.answer(bson.decode(message[at:]))
-        head, kind = struct.pack("<iqii", 8, 0, 0, 1), _OP_REPLY
-    else:
-        # flags, then one section of kind 0: clients that only read send no other
-        size = struct.unpack_from("<i", message, 21)[0]
-        answer = server.answer(bson.decode(message[21 : 21 + size]))
-        head, kind = struct.pack("<iB", 0, 0), _OP_MSG
-    if answer is None:
-        return None
-    body = head + bson.encode(answer)
-    return _HEADER.pack(16 + len(body), 0, request, kind) + body
+    try:
+        async with aclosing(messages(stream)) as asked:
+            async for message in asked:
+                answer = server.answer(bson.decode(bson.encode(message.body)))
+                if answer is not None:
+                    await stream.send_all(message.answered(answer).data)
+    except (HangUp, trio.BrokenResourceError, trio.ClosedResourceError):
+        return

@@ -124,14 +124,19 @@ def tenant_manager(tmp_path: Path) -> Iterator[TenantManagerDouble]:
 
 
 @pytest.fixture
-def vhost(amqp_url: str) -> Iterator[Callable[..., vhosts.Vhost]]:
+def rabbitmqctl(amqp_url: str) -> str:
+    """The broker's own command, for what AMQP has no words for."""
+    port = urlsplit(amqp_url).port or 5672
+    return _or_fail(lambda settings: vhosts.control_command(settings, port))
+
+
+@pytest.fixture
+def vhost(amqp_url: str, rabbitmqctl: str) -> Iterator[Callable[..., vhosts.Vhost]]:
     """A factory of virtual hosts with a user each: ``vhost()``, ``vhost(" ends / with this")``.
 
     They are removed after the test with all that lies in them, whoever is still connected.
     """
     made: list[vhosts.Vhost] = []
-    port = urlsplit(amqp_url).port or 5672
-    command = _or_fail(lambda settings: vhosts.control_command(settings, port))
 
     def create(suffix: str = "") -> vhosts.Vhost:
         name = _fresh("fetcher-t-")
@@ -139,12 +144,12 @@ def vhost(amqp_url: str) -> Iterator[Callable[..., vhosts.Vhost]]:
             amqp_url, name=f"{name}{suffix}", user=name, password=secrets.token_hex(8)
         )
         made.append(place)
-        vhosts.make(command, [place])
+        vhosts.make(rabbitmqctl, [place])
         return place
 
     yield create
     if made:
-        vhosts.remove(command, made)
+        vhosts.remove(rabbitmqctl, made)
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,7 @@ from fetcher.domain.errors import (
     OperationRefused,
     PortError,
     PortUnavailable,
+    QueueFull,
     QueueMissing,
     Unroutable,
 )
@@ -86,7 +87,8 @@ def translate(error: BaseException) -> PortError:
         case PublishError():
             return Unroutable("the broker returned the message: no queue is bound to its route")
         case DeliveryError():
-            return PortUnavailable("the broker refused the message")
+            # A nack: of a queue that is full and rejects, or whose process is going away just now.
+            return QueueFull("the broker refused the message: its queue takes nothing for now")
         case ChannelNotFoundEntity():
             return QueueMissing("the broker has no such queue or exchange")
         case AuthenticationError() | ProbableAuthenticationError():

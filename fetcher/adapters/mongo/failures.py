@@ -7,6 +7,7 @@ from typing import Final, ParamSpec, TypeVar
 import trio
 from bson.errors import BSONError, InvalidDocument
 from pymongo.errors import (
+    BulkWriteError,
     OperationFailure,
     PyMongoError,
     ServerSelectionTimeoutError,
@@ -99,14 +100,23 @@ def translate(error: BaseException) -> PortError:
             return NotStorable("the record cannot be stored")
         case ServerSelectionTimeoutError():
             return NeverSent(f"no record store server was found in time{_why_none(str(error))}")
-        case OperationFailure(code=code):
-            return _of_code(code)
+        case OperationFailure():
+            return _of_code(_code(error))
         case BSONError():
             return OperationRefused("the record store's answer cannot be read")
         case trio.TooSlowError():
             return PortUnavailable("the record store did not answer in time: timeout")
         case _:
             return PortUnavailable(f"the record store did not answer: {type(error).__name__}")
+
+
+def _code(failure: OperationFailure) -> int | None:
+    """Of several writes that of the first which failed: their own says only that something did."""
+    if not isinstance(failure, BulkWriteError):
+        return failure.code
+    details = failure.details
+    failed = [*details.get("writeErrors", ()), *details.get("writeConcernErrors", ())]
+    return next((each.get("code") for each in failed), failure.code)
 
 
 def _of_code(code: int | None) -> PortError:

@@ -47,6 +47,11 @@ _TRANSPORT: Final = (
 )
 _TRANSIENT_CODES: Final = frozenset(
     {
+        # What arrived is not what was sent: it was torn or changed on its way.
+        "BadDigest",
+        "IncompleteBody",
+        "XAmzContentSHA256Mismatch",
+        # The store is busy, or was.
         "InternalError",
         "OperationAborted",
         "RequestTimeout",

@@ -13,9 +13,10 @@ from fetcher.adapters.amqp import publisher as publisher_module
 from fetcher.adapters.amqp.address import BrokerAddress
 from fetcher.adapters.amqp.broker import AmqpBroker, open_amqp
 from fetcher.adapters.amqp.connection import BrokerConnection
+from fetcher.adapters.breaker import FAILURES_TO_OPEN
 from fetcher.bootstrap.clock import utc_now
 from fetcher.bridge import open_asyncio, run_asyncio
-from fetcher.domain.errors import DeliveryLost, PortUnavailable, Unroutable
+from fetcher.domain.errors import DeliveryLost, PortUnavailable, QueueFull, Unroutable
 from fetcher.ports import Deliveries, Delivery, OutgoingMessage, RejectReason
 from tests.contract.queue.work_queues import broker_address
 from tests.faults.proxy import FaultProxy, fault_proxy
@@ -142,7 +143,7 @@ async def test_a_missing_exchange_is_unavailable_and_the_next_publish_works(
     await broker.events.publish(a_message(work))
 
 
-async def test_a_message_that_the_broker_refuses_is_unavailable(
+async def test_a_queue_that_takes_nothing_is_full_and_opens_no_breaker(
     broker: AmqpBroker, amqp_name: Callable[[str], str]
 ) -> None:
     full = amqp_name("full")
@@ -154,8 +155,9 @@ async def test_a_message_that_the_broker_refuses_is_unavailable(
 
     await on_channel(broker.publishing, declare)
     await broker.publisher.publish(a_message(full))
-    with pytest.raises(PortUnavailable, match="refused"):
-        await broker.publisher.publish(a_message(full))
+    for _ in range(FAILURES_TO_OPEN + 1):
+        with pytest.raises(QueueFull, match="refused"):
+            await broker.publisher.publish(a_message(full))
 
 
 async def test_a_confirm_that_does_not_come_is_unavailable_and_the_next_publish_reconnects(

@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from fetcher.adapters.breaker import CircuitBreaker
-from fetcher.domain.errors import PortUnavailable, Unroutable
+from fetcher.domain.errors import PortError, PortUnavailable, QueueFull, Unroutable
 
 
 def fail(breaker: CircuitBreaker, times: int = 1) -> None:
@@ -56,13 +56,16 @@ async def test_a_success_starts_the_count_anew(autojump_clock: trio.abc.Clock) -
     assert state_of(breaker) == "closed"
 
 
-async def test_a_message_without_a_route_is_no_failure_of_the_broker(
-    autojump_clock: trio.abc.Clock,
+@pytest.mark.parametrize("answer", [Unroutable, QueueFull])
+async def test_a_message_that_no_queue_takes_is_no_failure_of_the_broker(
+    autojump_clock: trio.abc.Clock, answer: type[PortError]
 ) -> None:
     breaker = CircuitBreaker()
+    fail(breaker, 4)
     for _ in range(10):
-        with pytest.raises(Unroutable), breaker.attempt():
-            raise Unroutable
+        with pytest.raises(answer), breaker.attempt():
+            raise answer
+    fail(breaker, 4)
     assert state_of(breaker) == "closed"
 
 

@@ -5,6 +5,7 @@ import trio
 from bson.errors import InvalidBSON, InvalidDocument
 from pymongo.errors import (
     AutoReconnect,
+    BulkWriteError,
     ExecutionTimeout,
     NetworkTimeout,
     NotPrimaryError,
@@ -23,6 +24,13 @@ from fetcher.domain.errors import OperationRefused, PortError, PortUnavailable
 CANARY = "s3cr3t-canary mongodb://kim:pw@db.internal"
 
 
+def bulk(**codes: int) -> BulkWriteError:
+    """Of several writes, by what failed of them."""
+    return BulkWriteError(
+        {what: [{"code": code, "errmsg": CANARY}] for what, code in codes.items()}
+    )
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
@@ -35,6 +43,8 @@ CANARY = "s3cr3t-canary mongodb://kim:pw@db.internal"
         (WTimeoutError(CANARY, 64), PortUnavailable),
         (ConnectionResetError(CANARY), PortUnavailable),
         (trio.TooSlowError(CANARY), PortUnavailable),
+        (bulk(writeConcernErrors=189), PortUnavailable),
+        (bulk(writeErrors=10107), PortUnavailable),
         *((OperationFailure(CANARY, code), PortUnavailable) for code in (6, 7, 50, 89, 91)),
         *((OperationFailure(CANARY, code), PortUnavailable) for code in (189, 10107, 11600)),
     ],
@@ -54,6 +64,8 @@ def test_what_passes_is_503(error: PyMongoError, kind: type[PortError]) -> None:
     [
         *(OperationFailure(CANARY, code) for code in (None, 2, 9, 13, 18, 26)),
         WriteError(CANARY, 121),
+        bulk(writeErrors=121, writeConcernErrors=189),
+        BulkWriteError({}),
         InvalidBSON(CANARY),
     ],
     ids=lambda error: f"{type(error).__name__}-{getattr(error, 'code', '')}",

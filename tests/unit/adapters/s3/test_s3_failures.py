@@ -20,6 +20,8 @@ NO_ANSWER = ConnectTimeoutError(endpoint_url="http://user:canary-secret@store/")
 UNREACHABLE = EndpointConnectionError(endpoint_url="http://user:canary-secret@store/")
 BROKEN = answered("InternalError", 500)
 SLOW_DOWN = answered("SlowDown", 503)
+TORN = answered("IncompleteBody", 400)
+CHANGED = answered("BadDigest", 400)
 TOO_MANY = answered("", 429)
 DENIED = answered("AccessDenied", 403)
 NO_BUCKET = answered("NoSuchBucket", 404)
@@ -61,7 +63,9 @@ async def fail_to_put(store: S3ObjectStore, size: int) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("error", [NO_ANSWER, UNREACHABLE, BROKEN, SLOW_DOWN, TOO_MANY])
+@pytest.mark.parametrize(
+    "error", [NO_ANSWER, UNREACHABLE, BROKEN, SLOW_DOWN, TOO_MANY, TORN, CHANGED]
+)
 @pytest.mark.parametrize(("operation", "size"), STEPS)
 async def test_a_transient_error_is_tried_again(
     autojump_clock: trio.abc.Clock,
