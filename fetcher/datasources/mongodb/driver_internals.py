@@ -1,8 +1,9 @@
 """What we take from pymongo that it does not promise to keep: all of it is in this module.
 
 Its reads can be interrupted from outside only by the context that each of its connections polls,
-and a server's name can be proven at an address of our choice only in its TLS context. A test says
-which name is missing when a new pymongo has no more of it.
+a server's name can be proven at an address of our choice only in its TLS context, and it lets
+nobody say how many documents are wanted next. A test says which name is missing when a new pymongo
+has no more of it.
 """
 
 import ssl
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import pymongo
+from pymongo.cursor import RawBatchCursor
 from pymongo.errors import AutoReconnect
 from pymongo.synchronous.pool import Connection, Pool
 
@@ -54,6 +56,11 @@ class KnownPools:
 def start(client: Client) -> None:
     """Let the client dial; whoever asks it something does that too, and waits for the answer."""
     client._get_topology()
+
+
+def ask_for(cursor: "RawBatchCursor[Any]", documents: int) -> None:
+    """In the batches that come next."""
+    cursor._batch_size = documents
 
 
 def tls_context(client: Client) -> ssl.SSLContext | None:

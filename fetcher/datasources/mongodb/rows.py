@@ -13,6 +13,7 @@ from pymongo.errors import PyMongoError
 
 from fetcher.datasources.mongodb.bson_json import CellTooLarge, document_starts
 from fetcher.datasources.mongodb.bson_walk import InvalidText, MalformedBson
+from fetcher.datasources.mongodb.driver_internals import ask_for
 from fetcher.datasources.mongodb.errors import (
     CELL_TOO_LARGE,
     INVALID_TEXT,
@@ -32,7 +33,12 @@ CHUNK_BYTES: Final = 256 * 1024
 """BSON that becomes one batch, if it is more than one document."""
 
 _SERVER_BATCH_DOCUMENTS: Final = 4000
-"""The server ends a batch at 16 MiB anyway."""
+_FIRST_BATCH_DOCUMENTS: Final = 100
+"""Before it is known how large they are."""
+_SERVER_BATCH_BYTES: Final = 4 * 1024 * 1024
+"""What is asked for at once. A batch that the server ends itself has 16 MiB, and the driver holds
+several copies of it while it is taken apart.
+"""
 
 _Cursor: TypeAlias = "RawBatchCursor[Any]"
 
@@ -64,7 +70,7 @@ class CollectionRows:
             query.condition,
             query.projection,
             session=session,
-            batch_size=_SERVER_BATCH_DOCUMENTS,
+            batch_size=min(_FIRST_BATCH_DOCUMENTS, _SERVER_BATCH_DOCUMENTS),
             max_time_ms=max(1, int(statement_seconds * 1000)),
         )
 
@@ -114,12 +120,15 @@ class CollectionRows:
     def fetch(self) -> None:
         """Wait for more from the server. Raise SourceFailure; SnapshotRefused the first time."""
         failure: SourceFailure | None = None
+        # all of it is written: it need not be held while the next one comes
+        self._raw, self._starts, self._next = b"", (), 0
         try:
-            self._raw = bytes(next(self._cursor))
+            raw = bytes(next(self._cursor))
             self._open_cursor = self._cursor.cursor_id or 0
-            self._starts = document_starts(self._raw)
-            self._next = 0
+            self._starts = document_starts(raw)
+            self._raw = raw
             self._stage = Stage.ROWS
+            ask_for(self._cursor, _following(len(raw), len(self._starts)))
         except StopIteration:
             # also what a cursor says that was given up
             self._ended = self._cursor.cursor_id == 0
@@ -131,7 +140,6 @@ class CollectionRows:
         except (PyMongoError, OSError) as error:
             failure = self._refusal(error)
         if failure is not None:
-            self._raw, self._starts = b"", ()
             raise failure
 
     def _refusal(self, error: Exception) -> SourceFailure:
@@ -153,3 +161,9 @@ class CollectionRows:
 
     def _failure(self, reason: str, column: str | None = None) -> SourceFailure:
         return SourceFailure(Stage.ROWS, reason, table=self._query.name, column=column or None)
+
+
+def _following(size: int, documents: int) -> int:
+    """How many documents to ask for, once so many have had this size."""
+    fitting = _SERVER_BATCH_BYTES * documents // max(1, size)
+    return max(1, min(fitting, _SERVER_BATCH_DOCUMENTS))

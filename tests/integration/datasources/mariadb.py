@@ -95,7 +95,11 @@ class TlsServer:
 
 @contextmanager
 def running_server(
-    folder: Path, *, expired: bool = False, signer: Authority | None = None
+    folder: Path,
+    *,
+    expired: bool = False,
+    signer: Authority | None = None,
+    options: Sequence[str] = (),
 ) -> Iterator[TlsServer]:
     """Make the server in ``folder`` and stop it at the end."""
     folder.mkdir()
@@ -130,6 +134,7 @@ def running_server(
             "--innodb-flush-log-at-trx-commit=0",
             "--innodb-buffer-pool-size=16M",
             "--skip-name-resolve",
+            *options,
         ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

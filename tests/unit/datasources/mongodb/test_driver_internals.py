@@ -5,15 +5,18 @@ import ssl
 
 import pymongo
 import pytest
+import trio
 from pymongo.synchronous import pool
 
 from fetcher.datasources.mongodb import driver_internals
 from fetcher.datasources.mongodb.driver_internals import (
     KnownPools,
+    ask_for,
     named_socket,
     start,
     tls_context,
 )
+from tests.servers.fake_mongo import batch, fake_mongo
 
 
 def require(owner: object, name: str) -> None:
@@ -54,3 +57,23 @@ def test_a_socket_proves_the_name_it_was_made_for() -> None:
     parameters = inspect.signature(ssl.SSLSocket._create).parameters  # type: ignore[attr-defined]
     assert "server_hostname" in parameters
     assert issubclass(named_socket("db.example"), ssl.SSLSocket)
+
+
+async def test_a_cursor_asks_for_as_many_documents_as_it_was_told_last() -> None:
+    async with fake_mongo(
+        find=lambda _: batch({"_id": 1}, cursor=7),
+        getMore=lambda _: batch({"_id": 2}, first=False),
+    ) as server:
+
+        def read() -> None:
+            with pymongo.MongoClient[dict[str, object]](
+                "127.0.0.1", server.port, directConnection=True
+            ) as client:
+                cursor = client["db"]["t"].find_raw_batches({}, batch_size=100)
+                next(cursor)
+                ask_for(cursor, 31)
+                next(cursor)
+
+        await trio.to_thread.run_sync(read)
+    asked = [each["batchSize"] for each in server.commands if "batchSize" in each]
+    assert asked == [100, 31]

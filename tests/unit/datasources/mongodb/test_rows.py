@@ -21,6 +21,7 @@ class ACursor:
 
     def __init__(self, *batches: bytes | Exception, cursor_id: int = 0) -> None:
         self._batches = iter(batches)
+        self._batch_size = 0
         self.cursor_id = cursor_id
 
     def __iter__(self) -> Iterator[bytes]:
@@ -140,3 +141,31 @@ def test_invalid_text_names_table_and_field() -> None:
     failure = caught.value
     assert (failure.reason, failure.table, failure.column) == ("invalid_text", "t", "note")
     assert "abcd" not in repr(failure.__context__)
+
+
+@pytest.mark.parametrize(
+    ("document_bytes", "documents", "asked"),
+    [(200, 100, 4000), (2 * 1024, 100, 2048), (128 * 1024, 10, 32), (6 * 1024 * 1024, 1, 1)],
+)
+def test_as_many_documents_are_asked_for_as_4_mib_hold(
+    document_bytes: int, documents: int, asked: int
+) -> None:
+    empty = len(bson.encode({"t": ""}))
+    document = bson.encode({"t": "x" * (document_bytes - empty)})
+    cursor = ACursor(document * documents, cursor_id=7)
+    some_rows(cursor).fetch()
+    assert cursor._batch_size == asked
+
+
+def test_what_is_written_is_not_held_while_more_is_waited_for() -> None:
+    held: list[object] = []
+
+    class Watched(ACursor):
+        def __next__(self) -> bytes:
+            held.append(rows._raw)
+            return super().__next__()
+
+    rows = some_rows(Watched(bson.encode({"t": "x"}), bson.encode({"t": "y"}), cursor_id=7))
+    for _ in range(2):
+        assert next_batch(rows) is not None
+    assert held == [b"", b""]
