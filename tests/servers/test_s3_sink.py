@@ -13,7 +13,7 @@ from tests.servers.s3_sink import S3Sink, s3_sink
 
 
 def client_of(sink: S3Sink) -> S3Client:
-    return boto3.client(
+    client: S3Client = boto3.client(
         "s3",
         endpoint_url=sink.access.endpoint,
         aws_access_key_id=sink.access.access_key,
@@ -21,6 +21,7 @@ def client_of(sink: S3Sink) -> S3Client:
         region_name=sink.access.region,
         config=Config(s3={"addressing_style": "path"}),
     )
+    return client
 
 
 @pytest.mark.parametrize("keeps", [True, False])
