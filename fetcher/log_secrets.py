@@ -1,13 +1,16 @@
-"""Secret values that this process holds, taken out of everything that it logs.
+"""Secret values that this process holds, taken out of everything that it logs, and of what
+readiness tells.
 
 The last line: nothing of ours logs a secret. A text of a library may hold one all the same.
 """
 
+import base64
+import json
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from structlog.typing import EventDict, WrappedLogger
 
@@ -16,8 +19,8 @@ SHORTEST: Final = 6
 """Shorter values are left: they are in many words, and masking these would tell the value."""
 MOST_PASSED: Final = 2000
 """So many passwords of connections are remembered, and as many of tenants' places: those used
-last."""
-FEW_FORMS: Final = 100
+last. The oldest make way a twentieth of them at a time, since the search is made anew then."""
+FEW_FORMS: Final = 600
 """More than these are not searched for one by one: a text is searched for how any of them begins,
 which costs the same however many there are."""
 DEPTH: Final = 8
@@ -62,6 +65,9 @@ class LiveSecrets:
                 noted.move_to_end(secret)
                 return
             noted[secret] = _forms(secret)
+            if len(noted) <= MOST_PASSED + MOST_PASSED // 20:
+                self._search = self._search.also_for(noted[secret])
+                return
             while len(noted) > MOST_PASSED:
                 noted.popitem(last=False)
             self._search_anew()
@@ -122,11 +128,15 @@ class LiveSecrets:
 class _Search:
     """Of texts for any of ``forms``, none of which is shorter than :data:`SHORTEST`."""
 
-    def __init__(self, forms: Collection[str]) -> None:
+    def __init__(self, forms: Collection[str], heads: frozenset[str] = frozenset()) -> None:
         self._forms = tuple(forms)
-        self._heads: frozenset[str] = frozenset()
-        if len(self._forms) > FEW_FORMS:
-            self._heads = frozenset(form[:SHORTEST] for form in self._forms)
+        self._heads = heads
+        if len(self._forms) > FEW_FORMS and not heads:
+            self._heads = _heads_of(self._forms)
+
+    def also_for(self, forms: Sequence[str]) -> "_Search":
+        heads = self._heads | _heads_of(forms) if self._heads else self._heads
+        return _Search((*self._forms, *forms), heads)
 
     def finds_nothing(self, text: str) -> bool:
         """A record without a secret is what costs: no any() over a generator for the few."""
@@ -149,11 +159,40 @@ class _Search:
 
 
 def _forms(secret: str) -> tuple[str, ...]:
-    """As it is, in an address, and as Python shows it."""
+    """As it is, and as others may quote it: in an address, as Python or JSON shows it, also one
+    within the other, in hexadecimal, and in base64 behind whatever stands before it."""
     lines = [line for line in secret.splitlines() if len(line) >= SHORTEST]
-    forms = {secret, quote(secret, safe=""), quote(secret), repr(secret)[1:-1], *lines}
-    return tuple(forms)
+    shown = _shown(secret)
+    twice = [form for each in shown for form in _shown(each)]
+    raw = secret.encode(errors="surrogatepass")
+    forms = {secret, quote(raw, safe=""), quote(raw), quote_plus(raw), *shown, *twice, *lines}
+    return tuple(forms | {raw.hex(), raw.hex().upper(), *_in_base64(raw)})
+
+
+def _shown(text: str) -> tuple[str, ...]:
+    return (
+        repr(text)[1:-1],
+        json.dumps(text)[1:-1],
+        json.dumps(text, ensure_ascii=False)[1:-1],
+    )
+
+
+def _in_base64(raw: bytes) -> Iterator[str]:
+    """The characters that depend on nothing else: each stands for 6 bits, and what comes before may
+    end at any byte of three."""
+    for before in range(3):
+        for altchars in (b"+/", b"-_"):
+            text = base64.b64encode(bytes(before) + raw, altchars).decode()
+            yield text[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]
+
+
+def _heads_of(forms: Iterable[str]) -> frozenset[str]:
+    return frozenset(form[:SHORTEST] for form in forms)
 
 
 def _by_length(form: str) -> tuple[int, str]:
     return -len(form), form
+
+
+live_secrets: Final = LiveSecrets()
+"""Of this process: bootstrap tells it what it holds."""

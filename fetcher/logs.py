@@ -20,7 +20,7 @@ from structlog.typing import EventDict, WrappedLogger
 from fetcher.domain.trace_context import current_trace
 from fetcher.domain.visible_text import visible, visible_in_json
 from fetcher.log_repeats import FewOfMany
-from fetcher.log_secrets import LiveSecrets
+from fetcher.log_secrets import live_secrets
 from fetcher.log_stream import LogStream, flush_logs
 
 PRODUCTION_LIKE = frozenset({"production", "prod", "staging", "stage", "uat"})
@@ -33,9 +33,6 @@ LEVELS = {
     "panic": logging.CRITICAL,
     "fatal": logging.CRITICAL,
 }
-live_secrets = LiveSecrets()
-"""Of this process: bootstrap tells it what it holds."""
-
 LINE_BREAKS = str.maketrans({"\r": None, "\n": None, "\0": None})
 
 

@@ -22,7 +22,7 @@ from fetcher.commands.rotate_credentials import (
 from fetcher.crypto.credentials import CredentialCipher
 from fetcher.domain.audit import LOCAL, AuditAction, AuditOutcome
 from fetcher.domain.errors import PortError, StartRefused
-from fetcher.logs import live_secrets
+from fetcher.log_secrets import live_secrets
 from fetcher.ports import RecordStore
 
 ROTATION_FAILURES = (PortError, StartRefused)

@@ -7,7 +7,7 @@ from fetcher.bootstrap.known_secrets import keys_as_texts
 from fetcher.crypto.keys import KeyRing, MasterKeyError
 from fetcher.crypto.signer import MessageVerifier
 from fetcher.domain.errors import StartRefused
-from fetcher.logs import live_secrets
+from fetcher.log_secrets import live_secrets
 from fetcher.settings import Settings
 
 log = structlog.get_logger(__name__)

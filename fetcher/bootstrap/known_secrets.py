@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from fetcher.crypto.keys import KeyRing
-from fetcher.log_secrets import LiveSecrets
-from fetcher.logs import live_secrets
+from fetcher.log_secrets import LiveSecrets, live_secrets
 from fetcher.ports import PasswordCipher
 
 

@@ -17,7 +17,7 @@ from fetcher.bootstrap.stores import OpenObjects, open_object_store, usable_spoo
 from fetcher.crypto.credentials import CredentialCipher
 from fetcher.crypto.keys import KeyRing
 from fetcher.datasources.host_guard import HostGuard
-from fetcher.logs import live_secrets
+from fetcher.log_secrets import live_secrets
 from fetcher.ports import Authorizer, PasswordCipher, Probe, Tracer
 from fetcher.settings import Role, Settings
 

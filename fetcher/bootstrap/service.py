@@ -20,8 +20,9 @@ from fetcher.bootstrap.versions import running_version
 from fetcher.bridge import open_asyncio
 from fetcher.domain.errors import StartRefused
 from fetcher.domain.visible_text import visible
+from fetcher.log_secrets import live_secrets
 from fetcher.log_stream import flush_logs
-from fetcher.logs import configure_logs, live_secrets
+from fetcher.logs import configure_logs
 from fetcher.ports import Tracer
 from fetcher.settings import Role, SettingNotes, Settings, secrets_of
 

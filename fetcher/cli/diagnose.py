@@ -30,7 +30,7 @@ from fetcher.commands.diagnosis import Facts, Part, PartResult, look_at
 from fetcher.domain.tenants import Tenant
 from fetcher.domain.timestamps import rfc3339
 from fetcher.domain.visible_text import visible_in_json
-from fetcher.logs import live_secrets
+from fetcher.log_secrets import live_secrets
 
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9.-]+")
 

@@ -19,7 +19,7 @@ from fetcher.consumer import (
 )
 from fetcher.domain.json_text import JsonTextError, parse
 from fetcher.domain.json_values import JsonValue
-from fetcher.logs import live_secrets
+from fetcher.log_secrets import live_secrets
 
 KEY_VARIABLE: Final = "FETCHER_EXTERNAL_HMAC_KEY"
 MAX_INPUT_BYTES: Final = 64 * 1024 * 1024

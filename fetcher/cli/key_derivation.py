@@ -8,7 +8,7 @@ from fetcher.cli.printing import complain, say
 from fetcher.cli.shared_options import settings_for, variables_here
 from fetcher.crypto.keys import KeySet, MasterKeyError, decode_master_key
 from fetcher.domain.errors import StartRefused
-from fetcher.logs import live_secrets
+from fetcher.log_secrets import live_secrets
 from fetcher.settings import SettingsRefused, secret_in
 
 TITLES = {"external": "External HMAC Key (hex)", "storage": "Storage Key (hex)"}

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from fetcher.cli.output import OUTPUT
 from fetcher.domain.visible_text import visible, visible_in_json
-from fetcher.logs import live_secrets
+from fetcher.log_secrets import live_secrets
 
 MOST_WIDTH: Final = 10_000
 

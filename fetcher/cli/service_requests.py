@@ -23,7 +23,7 @@ from fetcher.cli.shared_options import RoleName, settings_for, variables_here
 from fetcher.domain.errors import PortUnavailable
 from fetcher.domain.json_text import JsonTextError, dumps, parse
 from fetcher.domain.json_values import JsonObject, JsonValue
-from fetcher.logs import live_secrets
+from fetcher.log_secrets import live_secrets
 from fetcher.settings import SettingsRefused, secret_in
 
 TOKEN_VARIABLE: Final = "FETCHER_TOKEN"  # noqa: S105 - the variable's name

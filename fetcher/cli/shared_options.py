@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 from cyclopts import Parameter
 
 from fetcher.domain.tenants import NO_TENANT, Tenant, is_tenant_id
-from fetcher.logs import live_secrets
+from fetcher.log_secrets import live_secrets
 from fetcher.settings import (
     ProcessEnvironment,
     Role,

@@ -4,7 +4,11 @@ import re
 import string
 from typing import Final
 
+from fetcher.log_secrets import live_secrets
+
 MAX_BYTES: Final = 512
+_MAX_READ: Final = 64 * 1024
+"""Far beyond what can be shown: a secret that is cut there is cut away."""
 
 _WORD: Final = re.compile(r"\S+")
 _PASSWORD_VALUE: Final = re.compile(r"(password|passwd|pwd)=[^&\s]*", re.IGNORECASE)
@@ -16,8 +20,10 @@ def safe_error_text(text: str) -> str:
 
     ``name:secret@`` and what stands between ``://`` and the last ``@`` of a word become ``***@``,
     the values of ``password=``, ``passwd=`` and ``pwd=`` become ``***``. Everything else is left as
-    it is. Takes time linear in the text, which may come from a hostile server.
+    it is, but for the secrets that this process holds: a server may quote what it was sent. Takes
+    time linear in the text, which may come from a hostile server.
     """
+    text = live_secrets.masked(text[:_MAX_READ])
     without_userinfo = _WORD.sub(lambda word: _without_userinfo(word.group()), text)
     safe = _PASSWORD_VALUE.sub(lambda found: f"{found.group(1)}=***", without_userinfo)
     return safe.encode(errors="replace")[:MAX_BYTES].decode(errors="ignore").strip()

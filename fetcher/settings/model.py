@@ -4,6 +4,7 @@ A setting is a field of a group in :mod:`fetcher.settings.groups`, with its desc
 adding one run ``make docs``.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from pydantic import ValidationInfo, field_validator
@@ -31,6 +32,7 @@ from fetcher.settings.groups.stores import (
 from fetcher.settings.groups.telemetry import TelemetrySettings
 from fetcher.settings.groups.tenants import TenantSettings
 from fetcher.settings.origins import origins_of
+from fetcher.settings.shown_values import shown_value
 
 __all__ = ["GROUPS", "DeploymentMode", "Role", "Settings"]
 
@@ -101,6 +103,11 @@ class Settings(
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Only what is passed in: :func:`load_settings` reads the environment and the files."""
         return (init_settings,)
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
+        """As it may be shown, of the fields alone."""
+        for name in type(self).model_fields:
+            yield name, shown_value(name.upper(), getattr(self, name))
 
     @field_validator("*", mode="before")
     @classmethod

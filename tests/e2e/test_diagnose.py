@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from tests.canaries.fields import secret_settings
+from tests.canaries.spelling import MARK as CANARY
 from tests.e2e.cluster import KEY, Api, Cluster, embedded, postgres_connection
 from tests.e2e.failing_view import ROW
-from tests.e2e.test_canaries import CANARY, secrets
 from tests.e2e.test_embedded import make_shop
 from tests.servers.addresses import SqlAddress
 from tests.servers.processes import free_port, running
@@ -78,7 +79,7 @@ FIELDS = {"rows_db": {"numbers": ["id", "n"]}}
 
 
 def test_embedded_its_archive_tells_all_and_no_secret(tmp_path: Path, broken: SqlAddress) -> None:
-    given = secrets()
+    given = secret_settings()
     environment = given | {
         "APP_ENC_KEY": KEY,
         "DATASOURCE_INCLUDE_VIEWS": "true",
@@ -167,7 +168,7 @@ def test_on_real_services_every_part_answers(
 
 def test_where_everything_is_away_the_archive_says_so(cluster: Cluster) -> None:
     closed = free_port()
-    cluster.changes = secrets() | {
+    cluster.changes = secret_settings() | {
         "MONGO_URI": f"mongodb://me:{CANARY}-uri@127.0.0.1:{closed}",
         "RABBITMQ_PORT_AMQP": str(closed),
         "OBJECT_STORAGE_ENDPOINT": f"http://127.0.0.1:{closed}",

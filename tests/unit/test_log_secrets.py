@@ -1,6 +1,9 @@
 """No record holds a secret that the process holds, in whatever form it comes."""
 
+import base64
+import json
 import logging
+import re
 import threading
 from pathlib import Path
 
@@ -10,10 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fetcher import log_secrets
-from fetcher.log_secrets import FEW_FORMS, MASK, MOST_PASSED, LiveSecrets
-from fetcher.logs import configure_logs, live_secrets
+from fetcher.log_secrets import FEW_FORMS, MASK, MOST_PASSED, LiveSecrets, live_secrets
+from fetcher.logs import configure_logs
 
 PASSWORD = 'p@ss "wörd"/1'
+USERS = ("me", "you", "them")
+"""A password stands at another bit of the base64 behind each."""
+
+
+class Broken(Exception):
+    pass
 
 
 @pytest.fixture
@@ -31,14 +40,33 @@ def held() -> LiveSecrets:
         f"refused: {PASSWORD}",
         "amqp://u:p%40ss%20%22w%C3%B6rd%22%2F1@h/",
         "amqp://u:p%40ss%20%22w%C3%B6rd%22/1@h/",
+        "password=p%40ss+%22w%C3%B6rd%22%2F1&x=1",
         repr({"password": PASSWORD}),
+        json.dumps({"password": PASSWORD}),
+        json.dumps({"password": PASSWORD}, ensure_ascii=False),
+        json.dumps(json.dumps({"password": PASSWORD})),
+        repr(Broken(json.dumps({"password": PASSWORD}))),
+        PASSWORD.encode().hex(),
+        PASSWORD.encode().hex().upper(),
+        *(f"Basic {base64.b64encode(f'{user}:{PASSWORD}'.encode()).decode()}" for user in USERS),
+        base64.urlsafe_b64encode(f"??{PASSWORD}".encode()).decode(),
         "the key: line two is long",
     ],
 )
 def test_a_secret_is_masked_in_every_form(held: LiveSecrets, text: str) -> None:
     masked = held.masked(text)
     assert MASK in masked
-    assert not any(part in masked for part in ("canary", "rd%", "wörd", "line two"))
+    assert not any(
+        part in masked for part in ("canary", "rd%", "wörd", "line two", "d%C3", "77c3b6", "77C3B6")
+    )
+    for user in USERS:
+        assert PASSWORD[:5] not in _decoded(masked.replace(MASK, "")), user
+
+
+def _decoded(text: str) -> str:
+    """Whatever base64 is in it, as text."""
+    letters = re.sub(r"[^A-Za-z0-9+/]", "", text)
+    return base64.b64decode(letters[: len(letters) // 4 * 4]).decode("latin-1")
 
 
 def test_a_secret_within_another_leaves_nothing_of_it() -> None:
@@ -80,10 +108,6 @@ def test_other_texts_stay_as_they_are(held: LiveSecrets) -> None:
         assert held.masked(text) == text
 
 
-class Broken(Exception):
-    pass
-
-
 @pytest.mark.parametrize(
     ("value", "masked"),
     [
@@ -118,7 +142,9 @@ def test_passwords_that_pass_are_masked_until_many_others_came(held: LiveSecrets
     for number in range(MOST_PASSED - 1):
         held.note(f"password-number-{number}")
     held.note("first-password")
-    held.note("one-more-password")
+    for number in range(MOST_PASSED // 20 + 1):
+        held.note(f"one-more-password-{number}")
+        assert held.masked(f"one-more-password-{number}") == MASK
     assert held.masked("first-password") == MASK
     assert held.masked("password-number-0.") == "password-number-0."
     assert held.masked("tiny") == "tiny"
@@ -132,10 +158,10 @@ def test_a_tenants_many_connections_uncover_no_tenants_place(
     monkeypatch.setattr(log_secrets, "MOST_PASSED", most)
     held.note_of_place("password-of-a-place")
     held.note_of_place("tiny")
-    for number in range(most + 1):
+    for number in range(2 * most):
         held.note(f"password-number-{number}")
     assert held.masked("password-of-a-place") == MASK
-    for number in range(most):
+    for number in range(2 * most):
         held.note_of_place(f"place-number-{number}")
     assert held.masked("password-of-a-place") == "password-of-a-place"
     assert held.masked("tiny canary-1") == f"tiny {MASK}"

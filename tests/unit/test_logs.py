@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import structlog
 
-from fetcher.logs import configure_logs, live_secrets, send_logs_to_stderr
+from fetcher.log_secrets import live_secrets
+from fetcher.logs import configure_logs, send_logs_to_stderr
 
 
 def all_to_stdout() -> None:

@@ -35,6 +35,7 @@ from tests.integration.datasources.mariadb import run_sql as run_mariadb_sql
 from tests.integration.datasources.relay import relay
 from tests.integration.datasources.sqlserver import Definition, answering, source
 from tests.servers.addresses import SqlAddress
+from tests.servers.fake_mongo import batch, failed, fake_mongo
 from tests.servers.tds import Answer, Column, ServerError, TdsServer, tds_server
 from tests.unit.datasources.oracle.fake_driver import (
     OPENED,
@@ -47,8 +48,10 @@ from tests.unit.datasources.oracle.fake_driver import Answer as OracleAnswer
 pytestmark = pytest.mark.integration
 
 CANARY = "canary7d1f"
+PASSWORD = f"{CANARY}-of-a-password"
 PEM = f"-----BEGIN CERTIFICATE-----\n{CANARY}\n-----END CERTIFICATE-----\n"
-CANARY_TLS = {"ca": PEM, "cert": PEM, "key": PEM.replace("CERTIFICATE", "PRIVATE KEY")}
+KEY = PEM.replace("CERTIFICATE", "PRIVATE KEY").replace(CANARY, PASSWORD)
+CANARY_TLS = {"ca": PEM, "cert": PEM, "key": KEY}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +71,7 @@ Ways = dict[str, Way]
 @asynccontextmanager
 async def _postgresql(request: pytest.FixtureRequest) -> AsyncIterator[Ways]:
     address: SqlAddress = request.getfixturevalue("canary_rows")
-    good = replace(connection_to(address), password_encrypted=CANARY)
+    good = replace(connection_to(address), password_encrypted=PASSWORD)
     async with relay(address.host, address.port, cut_after=60_000) as link:
         cut = replace(connection_to(address), host="127.0.0.1", port=link.port)
         yield {
@@ -111,7 +114,7 @@ async def _mariadb(request: pytest.FixtureRequest) -> AsyncIterator[Ways]:
         cut = replace(good, host="127.0.0.1", port=link.port, id=new_connection_id())
         yield {
             "wrong password": Way(
-                connection=replace(good, username="nobody", password_encrypted=CANARY),
+                connection=replace(good, username="nobody", password_encrypted=PASSWORD),
                 reason="auth",
             ),
             "unknown user": Way(connection=replace(good, username=CANARY), reason="auth"),
@@ -166,7 +169,7 @@ async def _sqlserver(request: pytest.FixtureRequest) -> AsyncIterator[Ways]:
         good = source(server)
         yield {
             "wrong password": Way(
-                connection=replace(good, password_encrypted=CANARY), reason="auth"
+                connection=replace(good, password_encrypted=PASSWORD), reason="auth"
             ),
             "unknown user": Way(connection=replace(good, username=CANARY), reason="auth"),
             "unknown database": Way(
@@ -185,6 +188,40 @@ async def _sqlserver(request: pytest.FixtureRequest) -> AsyncIterator[Ways]:
 
 
 @asynccontextmanager
+async def _mongodb(request: pytest.FixtureRequest) -> AsyncIterator[Ways]:
+    del request
+
+    def refuse(_: object) -> dict[str, object]:
+        return dict(failed(18, f"{CANARY}: you said {PASSWORD}"))
+
+    def rows(_: object) -> dict[str, object]:
+        return dict(batch({"id": 1, "s": CANARY}, cursor=7))
+
+    def count(_: object) -> dict[str, object]:
+        return {"n": 1, "ok": 1.0}
+
+    def names(_: object) -> dict[str, object]:
+        return dict(batch({"name": "t", "type": "collection"}, of="db.$cmd.listCollections"))
+
+    async with (
+        fake_mongo(saslStart=refuse) as refusing,
+        fake_mongo(listCollections=names, count=count, find=rows, getMore=refuse) as failing,
+    ):
+        good = a_connection(
+            source_type=SourceType.MONGODB, host="127.0.0.1", port=failing.port, database="db"
+        )
+        named = replace(good, username=CANARY, password_encrypted=PASSWORD)
+        yield {
+            "wrong password": Way(connection=replace(named, port=refusing.port), reason="auth"),
+            "unknown host": Way(connection=replace(named, host=f"{CANARY}.invalid"), reason="dns"),
+            "no certificates": Way(
+                connection=replace(named, tls=TlsSettings(mode="true", **CANARY_TLS)), reason="tls"
+            ),
+            "rows that end in an error": Way(connection=good, reason="unknown"),
+        }
+
+
+@asynccontextmanager
 async def _sqlite(request: pytest.FixtureRequest) -> AsyncIterator[Ways]:
     folder: Path = request.getfixturevalue("tmp_path")
     (folder / f"{CANARY}.db").write_text(f"{CANARY} is no database" * 100)
@@ -198,7 +235,7 @@ async def _sqlite(request: pytest.FixtureRequest) -> AsyncIterator[Ways]:
 
     def file(name: str) -> Connection:
         return replace(
-            a_connection(source_type=SourceType.SQLITE, password=CANARY, user=CANARY),
+            a_connection(source_type=SourceType.SQLITE, password=PASSWORD, user=CANARY),
             database_name=name,
         )
 
@@ -249,7 +286,7 @@ ORACLE = replace(
         port=1521,
         database="ignored",
         user=CANARY,
-        password=CANARY,
+        password=PASSWORD,
     ),
     metadata={"serviceName": CANARY},
 )
@@ -259,6 +296,7 @@ KINDS: dict[str, Callable[[pytest.FixtureRequest], AbstractAsyncContextManager[W
     "postgresql": _postgresql,
     "mariadb": _mariadb,
     "sqlserver": _sqlserver,
+    "mongodb": _mongodb,
     "sqlite": _sqlite,
     "oracle": _oracle,
     "oracle, refusing": _oracle_that_refuses,
@@ -281,6 +319,8 @@ async def test_no_failure_and_no_log_holds_a_canary(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     caplog.set_level(logging.DEBUG)
+    # below what the product lets any library say, it tells whole commands and answers
+    caplog.set_level(logging.WARNING, "pymongo")
     with capture_logs() as logged:
         async with (
             KINDS[kind](request) as ways,
@@ -329,3 +369,13 @@ def _gives_nothing_away(error: EngineError, way: Way) -> None:
         *traceback.format_exception(error),
     ]
     assert CANARY not in "".join(shown), way
+    assert [told for told in _locals_of_ours(error) if PASSWORD in told] == []
+
+
+def _locals_of_ours(error: EngineError) -> Iterator[str]:
+    """What a debugger's or a collector's traceback shows of each of our frames that it went
+    through."""
+    for frame in traceback.TracebackException.from_exception(error, capture_locals=True).stack:
+        if "/fetcher" in frame.filename and "/tests/" not in frame.filename:
+            for name, shown in (frame.locals or {}).items():
+                yield f"{frame.filename}:{frame.lineno} {name}={shown}\n"

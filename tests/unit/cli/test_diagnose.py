@@ -12,7 +12,7 @@ from fetcher.cli import diagnose, main
 from fetcher.cli.shared_options import LoadedSettings
 from fetcher.commands.diagnosis import PartResult
 from fetcher.domain.tenants import NO_TENANT
-from fetcher.logs import live_secrets
+from fetcher.log_secrets import live_secrets
 from fetcher.settings import Role, SettingNotes, Settings
 
 

@@ -1,0 +1,1 @@
+"""A canary in every secret, through every kind of failure, sought in everything that leaves."""
