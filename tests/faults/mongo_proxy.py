@@ -61,6 +61,29 @@ class Write:
     """What it inserts, or its first update."""
     is_retryable: bool
 
+    @property
+    def words(self) -> str:
+        """What it records."""
+        if self.command == "insert":
+            return f"insert into `{self.collection}`"
+        made = self.changes.get("$set", {})
+        changed = made.keys() | self.changes.get("$unset", {}).keys()
+        for field, words in WORDS.items():
+            if field in changed:
+                return words.format(**made)
+        return f"{self.command} in `{self.collection}`"
+
+
+WORDS: Final[Mapping[str, str]] = {
+    "dispatched_at": "mark as dispatched",
+    "status": "become {status}",
+    "metadata.terminalEventPending": "mark its event as published",
+    "event_lease_until": "claim its event",
+    "lease_until": "renew the lease",
+    "progress": "note progress",
+}
+"""An update by the first of these fields that it changes."""
+
 
 class MongoWriteProxy:
     """``port`` of the loopback address leads to the server."""
@@ -76,7 +99,7 @@ class MongoWriteProxy:
         """How often the driver sent a write again that had taken effect."""
         self._database = database
         self._fault: WriteFault | None = None
-        self._nth = 0
+        self._what = ""
         self._seen: set[RepeatKey] = set()
         self._outcomes: dict[RepeatKey, Mapping[str, Any]] = {}
         """What was answered to each repeatable write that took effect."""
@@ -85,9 +108,9 @@ class MongoWriteProxy:
         self.port: int = listening.getsockname()[1]
         self._listener = trio.SocketListener(trio.socket.from_stdlib_socket(listening))
 
-    def arm(self, fault: WriteFault | None, nth: int = 0) -> None:
-        """The ``nth`` write from now on, from 1, meets the fault."""
-        self._fault, self._nth = fault, nth
+    def arm(self, fault: WriteFault | None, what: str = "") -> None:
+        """The first write from now on that says so meets the fault."""
+        self._fault, self._what = fault, what
         self.writes, self.struck, self.repeated = [], None, 0
 
     async def run(self) -> None:
@@ -160,7 +183,7 @@ class MongoWriteProxy:
             self._seen.add(key)
         write = _read(message, command, is_retryable=key is not None)
         self.writes.append(write)
-        if self._fault is None or len(self.writes) != self._nth:
+        if self._fault is None or self.struck is not None or write.words != self._what:
             return None
         self.struck = write
         return self._fault

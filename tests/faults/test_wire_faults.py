@@ -15,20 +15,29 @@ from mypy_boto3_s3 import S3Client
 
 from fetcher.adapters.breaker import FAILURES_TO_OPEN
 from tests.e2e.cluster import Cluster
+from tests.faults.amqp_cases import AMQP_CASES, run_amqp_case
 from tests.faults.broker_cases import NEEDS_CONTROL, BrokerFault, Control, run_broker_case
 from tests.faults.matrix_outcome import write_into
 from tests.faults.mongo_cases import MongoCase, run_mongo_case, sweep
 from tests.faults.mongo_proxy import WriteFault
 from tests.faults.s3_cases import LONG_S3_CASES, S3_CASES, run_s3_case
-from tests.faults.wire_rig import MANAGER, QUICK, WORKER, rig
-from tests.faults.wire_tables import broker_table, marks, mongo_table, s3_table
+from tests.faults.wire_rig import MANAGER, WORKER, rig
+from tests.faults.wire_tables import amqp_table, broker_table, marks, mongo_table, s3_table
 from tests.scale import scale_factor
 from tests.servers.addresses import SqlAddress
 
 IS_WHOLE = scale_factor() > 1
-WRITES = {MANAGER: 3, WORKER: 4}
-"""Of a quick job: insert, audit entry, dispatched; claim, end, event claimed, event published. One
-that takes longer renews its lease."""
+WRITES = (
+    (MANAGER, "insert into `job`"),
+    (MANAGER, "insert into `audit`"),
+    (MANAGER, "mark as dispatched"),
+    (WORKER, "become processing"),
+    (WORKER, "renew the lease"),
+    (WORKER, "become completed"),
+    (WORKER, "claim its event"),
+    (WORKER, "mark its event as published"),
+)
+"""At least these are in a job's life."""
 ENOUGH_TO_OPEN = FAILURES_TO_OPEN + 1
 """So often it is felt before it ends: what counts as the broker's failure has opened a breaker."""
 whole = pytest.mark.skipif(not IS_WHOLE, reason="all of it takes half an hour: make faults")
@@ -51,31 +60,29 @@ def test_a_few_drawn_messages_fail_and_nothing_is_lost(
     cluster: Cluster, shop: SqlAddress, s3_client: S3Client, rabbitmqctl: str
 ) -> None:
     chance = drawn_chance()
-    process = chance.choice(sorted(WRITES))
-    write = MongoCase(process, chance.randint(1, WRITES[process]), chance.choice(list(WriteFault)))
+    write = MongoCase(*chance.choice(WRITES), chance.choice(list(WriteFault)))
     request = chance.choice(S3_CASES)
     said = chance.choice([each for each in BrokerFault if each not in NEEDS_CONTROL])
+    word = chance.choice(AMQP_CASES)
     repeats = chance.random() < 0.5
-    print(write, f"repeated: {repeats};", request, said)
+    print(write, f"repeated: {repeats};", request, word, said)
     with rig(cluster, shop, s3_client, repeats=repeats) as it:
-        ending = run_mongo_case(it, write, QUICK)
-        assert ending is not None
-        print(ending, run_s3_case(it, request))
-        print(run_broker_case(it, said, Control(rabbitmqctl, cluster)))
+        print(run_mongo_case(it, write), run_s3_case(it, request))
+        print(run_amqp_case(it, word), run_broker_case(it, said, Control(rabbitmqctl, cluster)))
 
 
 @whole
+@pytest.mark.parametrize("repeats", [True, False])
 def test_each_write_of_a_jobs_record_may_fail(
-    cluster: Cluster, shop: SqlAddress, s3_client: S3Client
+    cluster: Cluster, shop: SqlAddress, s3_client: S3Client, repeats: bool
 ) -> None:
     endings = []
-    for repeats in (True, False):
-        with rig(cluster, shop, s3_client, repeats=repeats) as it:
-            for process, least in WRITES.items():
-                found = list(sweep(it, process))
-                assert len(found) > least * len(WriteFault) or process == MANAGER
-                endings += found
-    written("mongodb", mongo_table(endings))
+    with rig(cluster, shop, s3_client, repeats=repeats) as it:
+        for ending in sweep(it):
+            print(ending, flush=True)
+            endings.append(ending)
+    assert {(each.case.process, each.case.what) for each in endings} >= set(WRITES)
+    written("mongodb, repeated" if repeats else "mongodb, once", mongo_table(endings))
 
 
 @whole
@@ -84,6 +91,18 @@ def test_each_request_to_the_bucket_may_fail(
 ) -> None:
     with rig(cluster, shop, s3_client, repeats=True) as it:
         written("s3", s3_table([run_s3_case(it, each) for each in (*S3_CASES, *LONG_S3_CASES)]))
+
+
+@whole
+def test_each_word_with_the_broker_may_be_lost(
+    cluster: Cluster, shop: SqlAddress, s3_client: S3Client
+) -> None:
+    with rig(cluster, shop, s3_client, repeats=True) as it:
+        endings = []
+        for each in AMQP_CASES:
+            endings.append(run_amqp_case(it, each))
+            print(endings[-1], flush=True)
+    written("amqp", amqp_table(endings))
 
 
 @whole

@@ -1,10 +1,10 @@
 """A manager and a worker whose record store, bucket and broker fail one message at a time."""
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from mypy_boto3_s3 import S3Client
 from fetcher.consumer import open_result, verify_event
 from tests.e2e import broker
 from tests.e2e.cluster import Answer, Api, Cluster, postgres_connection
+from tests.faults.amqp_proxy import AmqpFaultProxy
 from tests.faults.mongo_proxy import MongoWriteProxy
 from tests.faults.proxy_thread import InItsThread, in_a_thread
 from tests.faults.s3_proxy import S3FaultProxy
@@ -23,12 +24,16 @@ from tests.faults.sigterm_load import make_sources, stored_keys
 from tests.servers.addresses import SqlAddress
 from tests.servers.waiting import eventually_sync
 
+E = TypeVar("E")
+
+JOBS: Final = 5
 LEASE_SECONDS: Final = 12
 REQUESTS: Final = 10
 ENDING_SECONDS: Final = LEASE_SECONDS + 30 + 10.0
 """Lease + 30 s until somebody has the job, and its own time."""
 MANAGER: Final = "manager"
 WORKER: Final = "worker"
+PROCESSES: Final = (MANAGER, WORKER)
 BIG_ROWS: Final = 2_000
 QUICK: Final = {"orders": ["id"]}
 SLOW: Final = {"slow_orders": ["id"]}
@@ -49,8 +54,8 @@ class Rig:
     """Of each process."""
     s3: InItsThread[S3FaultProxy]
     s3_client: S3Client
-    repeats: bool
-    """Whether the driver of MongoDB may send a write again (``retryWrites``)."""
+    amqp: Mapping[str, InItsThread[AmqpFaultProxy]]
+    """Of each process."""
     said: dict[str, list[broker.Message]] = field(default_factory=dict)
     """Every event that came, by its job."""
 
@@ -128,8 +133,11 @@ class Rig:
 def rig(
     cluster: Cluster, shop: SqlAddress, s3_client: S3Client, *, repeats: bool, user: str = ""
 ) -> Iterator[Rig]:
-    """Each process reaches MongoDB by a proxy of its own, both reach S3 by another, and the broker
-    as ``user``, where one is given, whose password is the same."""
+    """Each process reaches MongoDB and the broker by proxies of its own, both reach S3 by another.
+
+    ``repeats`` is whether the driver of MongoDB may send a write again (``retryWrites``). They are
+    the broker's ``user``, where one is given, whose password is the same.
+    """
     make_wide_sources(shop)
     mongo, s3 = urlsplit(cluster.mongo_uri), urlsplit(cluster.s3.endpoint)
     cluster.changes.update(
@@ -149,41 +157,57 @@ def rig(
     def s3_proxy() -> S3FaultProxy:
         return S3FaultProxy(s3.hostname or "127.0.0.1", s3.port or 80)
 
-    with (
-        in_a_thread(mongo_proxy) as managers,
-        in_a_thread(mongo_proxy) as workers,
-        in_a_thread(s3_proxy) as store,
-        pymongo.MongoClient[dict[str, Any]](cluster.mongo_uri) as client,
-    ):
+    def amqp_proxy() -> AmqpFaultProxy:
+        at = broker.address_of(cluster.amqp_url)
+        return AmqpFaultProxy(
+            at.host, at.port, work_queue=cluster.work_queue, events_exchange=cluster.exchange
+        )
 
-        def behind(proxy: InItsThread[MongoWriteProxy]) -> Cluster:
-            member = f"mongodb://127.0.0.1:{proxy.do(lambda it: it.port)}/?replicaSet=fetcher-t"
+    with ExitStack() as stack:
+        mongos = {name: stack.enter_context(in_a_thread(mongo_proxy)) for name in PROCESSES}
+        amqps = {name: stack.enter_context(in_a_thread(amqp_proxy)) for name in PROCESSES}
+        store = stack.enter_context(in_a_thread(s3_proxy))
+        client = stack.enter_context(pymongo.MongoClient[dict[str, Any]](cluster.mongo_uri))
+
+        def seen_by(name: str) -> Cluster:
+            member = f"mongodb://127.0.0.1:{mongos[name].do(lambda it: it.port)}/"
             changes = {
-                "MONGO_URI": f"{member}&retryWrites={str(repeats).lower()}",
+                "MONGO_URI": f"{member}?replicaSet=fetcher-t&retryWrites={str(repeats).lower()}",
                 "OBJECT_STORAGE_ENDPOINT": f"http://127.0.0.1:{store.do(lambda it: it.port)}",
+                "RABBITMQ_HOST": "127.0.0.1",
+                "RABBITMQ_PORT_AMQP": str(amqps[name].do(lambda it: it.port)),
             }
             return replace(cluster, changes={**cluster.changes, **changes})
 
-        with (
-            behind(managers).manager() as (_, api),
-            behind(workers).worker() as (_, worker),
-        ):
-            assert api.connect(postgres_connection(shop)).status == 201
-            yield Rig(
-                cluster=cluster,
-                api=api,
-                worker=worker,
-                jobs=client[cluster.mongo_name]["job"],
-                mongo={MANAGER: managers, WORKER: workers},
-                s3=store,
-                s3_client=s3_client,
-                repeats=repeats,
-            )
+        _, api = stack.enter_context(seen_by(MANAGER).manager())
+        _, worker = stack.enter_context(seen_by(WORKER).worker())
+        assert api.connect(postgres_connection(shop)).status == 201
+        yield Rig(
+            cluster=cluster,
+            api=api,
+            worker=worker,
+            jobs=client[cluster.mongo_name]["job"],
+            mongo=mongos,
+            s3=store,
+            s3_client=s3_client,
+            amqp=amqps,
+        )
 
 
 def binary_id(job_id: str) -> Binary:
     """As records have it: of subtype 0."""
     return Binary(UUID(job_id).bytes, 0)
+
+
+def first_met(run: Callable[[int], E | None], *, what: str) -> E:
+    """What became of the first job that met the fault: of another the other process may have done
+    what it waits for."""
+    for number in range(JOBS):
+        ending = run(number)
+        if ending is not None:
+            return ending
+    message = f"{what} was not met by any of {JOBS} jobs"
+    raise AssertionError(message)
 
 
 def make_wide_sources(shop: SqlAddress) -> None:

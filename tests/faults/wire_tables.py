@@ -1,16 +1,14 @@
 """What became of jobs whose record store, bucket or broker failed one message, as tables."""
 
 from collections.abc import Iterable, Sequence
-from itertools import product
-from typing import Final
 
+from tests.faults.amqp_cases import AmqpEnding
+from tests.faults.amqp_proxy import AmqpFault, Spoken
 from tests.faults.broker_cases import BrokerEnding
 from tests.faults.mongo_cases import MongoEnding
 from tests.faults.mongo_proxy import WriteFault
 from tests.faults.s3_cases import S3Ending
 from tests.faults.s3_proxy import S3Fault
-
-PLACES: Final = ("mongodb", "s3", "broker")
 
 
 def marks(place: str) -> tuple[str, str]:
@@ -25,17 +23,14 @@ def _lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def mongo_table(endings: Sequence[MongoEnding]) -> str:
     """Seconds from the request to its event, a row for each write."""
-    repeats = sorted({each.repeats for each in endings}, reverse=True)
-    kinds = list(product(WriteFault, repeats))
-    named = {True: "", False: ", not repeated"}
-    rows: dict[tuple[str, str], dict[tuple[WriteFault, bool], list[MongoEnding]]] = {}
+    rows: dict[tuple[str, str], dict[WriteFault, list[MongoEnding]]] = {}
     for each in endings:
-        row = rows.setdefault((each.case.process, each.what), {})
-        row.setdefault((each.case.fault, each.repeats), []).append(each)
+        row = rows.setdefault((each.case.process, each.case.what), {})
+        row.setdefault(each.case.fault, []).append(each)
     return _lines(
-        ["", *(f"{fault}{named[again]}" for fault, again in kinds)],
+        ["", *WriteFault],
         (
-            [f"{process}: {what}", *(_seconds(found.get(kind, [])) for kind in kinds)]
+            [f"{process}: {what}", *(_seconds(found.get(fault, [])) for fault in WriteFault)]
             for (process, what), found in rows.items()
         ),
     )
@@ -61,6 +56,18 @@ def s3_table(endings: Sequence[S3Ending]) -> str:
     return _lines(
         ["", *columns],
         ([met, *(found.get(what, "") for what in columns)] for met, found in rows.items()),
+    )
+
+
+def amqp_table(endings: Sequence[AmqpEnding]) -> str:
+    """Seconds from the request to its event."""
+    found = {(each.case.spoken, each.case.fault): f"{each.seconds:.1f}" for each in endings}
+    return _lines(
+        ["", *AmqpFault],
+        (
+            [str(spoken), *(found.get((spoken, fault), "") for fault in AmqpFault)]
+            for spoken in Spoken
+        ),
     )
 
 

@@ -33,5 +33,15 @@ async def claim_together(
     written = await jobs.update_many({**chosen, **due}, {"$set": lease})
     if not written.matched_count:
         return []
-    claimed = jobs.find({**chosen, **lease}).sort(list(order))
+    return await claimed_with(jobs, {**chosen, **lease}, order=order, limit=limit)
+
+
+async def claimed_with(
+    jobs: Collection, lease: Document, *, order: Sequence[tuple[str, int]], limit: int
+) -> list[Document]:
+    """What has exactly this lease: also where nobody was told whether it was set.
+
+    Runs on the asyncio side.
+    """
+    claimed = jobs.find(lease).sort(list(order)).limit(limit)
     return [document async for document in claimed]

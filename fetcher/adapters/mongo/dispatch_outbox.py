@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from pymongo import ASCENDING, UpdateOne
 
 from fetcher.adapters.mongo.active_jobs import look_at_active
-from fetcher.adapters.mongo.claiming import claim_together
+from fetcher.adapters.mongo.claiming import claim_together, claimed_with
 from fetcher.adapters.mongo.document_fields import Document, DocumentFields, id_forms, time_has_come
 from fetcher.adapters.mongo.job_changes import (
     CHANGES_TOO_OFTEN,
@@ -32,6 +32,7 @@ _PENDING: Document = {"status": JobStatus.PENDING.value}
 # A record of the reference lacks the field: it was dispatched when it was created. The equality
 # is what an index serves, the type tells a null from nothing.
 _UNDISPATCHED: Document = {"dispatched_at": {"$eq": None, "$type": "null"}}
+_OLDEST_FIRST = (("created_at", ASCENDING), ("_id", ASCENDING))
 _AGAIN: Document = {
     "$set": {"dispatched_at": None, "dispatch_lease_until": None},
     "$inc": {"dispatch_seq": 1},
@@ -47,16 +48,19 @@ class MongoDispatchOutbox:
     async def claim_due(
         self, *, limit: int, lease_seconds: float, job_ids: Sequence[JobId] | None = None
     ) -> list[DispatchClaim]:
+        lease: Document = {}
+
         async def claim(turn: Turn) -> list[DispatchClaim]:
             now = turn.now
+            lease["dispatch_lease_until"] = now + timedelta(seconds=lease_seconds)
             claimed: list[Job] = []
             # What cannot be read is put aside and must not take another's place.
             while len(claimed) < limit:
                 leased = await claim_together(
                     turn.jobs,
                     _due(now),
-                    {"dispatch_lease_until": now + timedelta(seconds=lease_seconds)},
-                    order=[("created_at", ASCENDING), ("_id", ASCENDING)],
+                    lease,
+                    order=_OLDEST_FIRST,
                     job_ids=job_ids,
                     limit=limit - len(claimed),
                 )
@@ -68,9 +72,18 @@ class MongoDispatchOutbox:
                 await turn.jobs.update_many(
                     {"_id": {"$in": unreadable}, **_PENDING}, {"$set": aside}
                 )
-            return [DispatchClaim(job=job, dispatch_seq=job.dispatch_seq) for job in claimed]
+            return _claims(claimed)
 
-        return await self._server.run(claim)
+        async def settle(turn: Turn) -> list[DispatchClaim] | None:
+            """Else they would wait for the end of a lease that nobody knows of."""
+            if not lease:
+                return None
+            ours = {**_PENDING, **_UNDISPATCHED, **lease}
+            leased = await claimed_with(turn.majority_jobs, ours, order=_OLDEST_FIRST, limit=limit)
+            jobs, _ = sorted_out(leased)
+            return _claims(jobs) or None
+
+        return await self._server.run(claim, settle=settle)
 
     async def mark_dispatched(self, dispatched: Mapping[JobId, int]) -> int:
         alike: dict[int, list[JobId]] = {}
@@ -165,6 +178,10 @@ async def _all_written(turn: Turn, changes: Collection[tuple[Job, Job]]) -> bool
     updates = [UpdateOne(unchanged(job), change(job, again, also=also)) for job, again in changes]
     done = await turn.jobs.bulk_write(updates, ordered=False)
     return done.matched_count == len(updates)
+
+
+def _claims(jobs: Sequence[Job]) -> list[DispatchClaim]:
+    return [DispatchClaim(job=job, dispatch_seq=job.dispatch_seq) for job in jobs]
 
 
 def _id_of(document: Document) -> JobId:

@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 from pymongo import ASCENDING
 
-from fetcher.adapters.mongo.claiming import claim_together
+from fetcher.adapters.mongo.claiming import claim_together, claimed_with
 from fetcher.adapters.mongo.document_fields import (
     FIRST_TIME,
     Document,
@@ -37,6 +37,7 @@ _EVENT_STATUS: Final = {
     JobStatus.FAILED.value: "failed",
     JobStatus.CANCELLED.value: "failed",
 }
+_FIRST_DUE_FIRST: Final = (("event_due_at", ASCENDING), ("completed_at", ASCENDING))
 _ENDED: Final[Document] = {"status": {"$in": list(_EVENT_STATUS)}}
 
 
@@ -49,16 +50,19 @@ class MongoEventOutbox:
     async def claim_due(
         self, *, limit: int, lease_seconds: float, job_ids: Sequence[JobId] | None = None
     ) -> list[EventClaim]:
+        lease: Document = {}
+
         async def claim(turn: Turn) -> list[EventClaim]:
             now = turn.now
+            lease["event_lease_until"] = now + timedelta(seconds=lease_seconds)
             claims: list[EventClaim] = []
             # What cannot be emitted is put aside and must not take another's place.
             while len(claims) < limit:
                 leased = await claim_together(
                     turn.jobs,
                     _due(now) if job_ids is None else _due_of_ours(now),
-                    {"event_lease_until": now + timedelta(seconds=lease_seconds)},
-                    order=[("event_due_at", ASCENDING), ("completed_at", ASCENDING)],
+                    lease,
+                    order=_FIRST_DUE_FIRST,
                     job_ids=job_ids,
                     limit=limit - len(claims),
                 )
@@ -68,7 +72,18 @@ class MongoEventOutbox:
                     break
             return claims
 
-        return await self._server.run(claim)
+        async def settle(turn: Turn) -> list[EventClaim] | None:
+            """Else they would wait for the end of a lease that nobody knows of."""
+            if not lease:
+                return None
+            ours = {**_PENDING, **lease}
+            leased = await claimed_with(
+                turn.majority_jobs, ours, order=_FIRST_DUE_FIRST, limit=limit
+            )
+            read = [await _readable_claim(turn, document) for document in leased]
+            return [each for each in read if each is not None] or None
+
+        return await self._server.run(claim, settle=settle)
 
     async def mark_published(self, job_id: JobId) -> None:
         async def clear(turn: Turn) -> None:
