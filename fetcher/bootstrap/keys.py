@@ -50,12 +50,13 @@ def _warn_of_ignored(folder: DataFolder, master: str) -> None:
 
 
 def work_verifier(ring: KeyRing, *, allow_legacy: bool = False) -> MessageVerifier:
-    """Of work messages, which managers sign."""
+    """Of work messages, which managers sign: by clocks that may differ from ours (decision 047)."""
     until = ring.previous_until
     return MessageVerifier(
         [keys.internal_hmac for keys in ring],
         previous_until=until.timestamp() if until is not None else None,
         allow_legacy=allow_legacy,
+        time_decides=False,
     )
 
 

@@ -24,7 +24,8 @@ class SignedMessage(Protocol):
 
 
 class VerifyWork:
-    """The message's age never decides: the claim on the record does (decisions).
+    """The message's time never decides: the claim on the record does (decisions, and 047). So the
+    verifier is one for which it does not.
 
     With tenants the one whose queue it came from must be named by it, before anything else is
     looked at: what was signed for another tenant is nobody's here. Without tenants the header

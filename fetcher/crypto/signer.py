@@ -150,10 +150,11 @@ class MessageVerifier:
     """Verifies against any of its keys, current first.
 
     The keys after the first count before ``previous_until`` (Unix seconds), None: always. Without a
-    key every message is NOT_CONFIGURED. Raise SigningKeyTooShort below 32 bytes.
+    key every message is NOT_CONFIGURED. Without ``time_decides`` no signature is FROM_FUTURE or
+    EXPIRED, whatever the clocks of both sides say. Raise SigningKeyTooShort below 32 bytes.
     """
 
-    __slots__ = ("_allow_legacy", "_keys", "_previous_until")
+    __slots__ = ("_allow_legacy", "_keys", "_previous_until", "_time_decides")
 
     def __init__(
         self,
@@ -161,8 +162,10 @@ class MessageVerifier:
         *,
         previous_until: float | None = None,
         allow_legacy: bool = False,
+        time_decides: bool = True,
     ) -> None:
         self._keys = tuple(_check_key(key) for key in keys)
+        self._time_decides = time_decides
         self._previous_until = previous_until
         self._allow_legacy = allow_legacy
 
@@ -179,13 +182,13 @@ class MessageVerifier:
         """Judge one delivery in the order of spec 3.3; raises nothing.
 
         ``now`` counts Unix seconds: a signature more than 30 s ahead of it is FROM_FUTURE, one
-        older than ``max_age_seconds`` EXPIRED. ``max_age_seconds=None`` lets the age never decide
-        (work messages); ``now=None`` leaves out both checks (consumers that count on ``ce-id``),
-        and former keys then have no end.
+        older than ``max_age_seconds`` EXPIRED where that is given. ``now=None`` leaves out both
+        checks (consumers that count on ``ce-id``), and former keys then have no end.
         """
         if not self._keys:
             return SignatureOutcome.NOT_CONFIGURED
-        claim = _read_claim(headers, now=now, max_age_seconds=max_age_seconds)
+        judged_at = now if self._time_decides else None
+        claim = _read_claim(headers, now=judged_at, max_age_seconds=max_age_seconds)
         if isinstance(claim, SignatureOutcome):
             return claim
         signature, timestamp = claim

@@ -14,7 +14,7 @@ from fetcher.consumer import derive_keys, open_result, verify_event
 from fetcher.crypto.keys import KeyRing
 from tests.e2e import broker
 from tests.servers.addresses import S3Access, SqlAddress
-from tests.servers.processes import FetcherProcess, fetcher_process, free_port, running
+from tests.servers.processes import FetcherProcess, free_port, running
 from tests.servers.waiting import eventually_sync
 
 ROOT = Path(__file__).parents[2]
@@ -187,13 +187,18 @@ class Cluster:
         }
 
     @contextmanager
-    def manager(self, *, waits: bool = True) -> Iterator[tuple[FetcherProcess, Api]]:
-        """Without ``waits`` nothing is expected of it at its start."""
+    def manager(
+        self, name: str = "manager", *, module: str = "fetcher", waits: bool = True
+    ) -> Iterator[tuple[FetcherProcess, Api]]:
+        """As :meth:`worker`, at the port of its API."""
         port = free_port()
-        environment = {**self.environment(), "SERVER_ADDRESS": f"127.0.0.1:{port}"}
-        with fetcher_process(
-            ["--role=manager"], environment=environment, folder=self.folder, name="manager"
-        ) as process:
+        environment = {
+            **self.environment(),
+            "SERVER_ADDRESS": f"127.0.0.1:{port}",
+            "PYTHONPATH": str(ROOT),
+        }
+        command = [sys.executable, "-m", module, "--role=manager"]
+        with running(command, environment=environment, folder=self.folder, name=name) as process:
             if waits:
                 process.wait_until_answers(
                     f"http://127.0.0.1:{port}/health", deadline_seconds=START_SECONDS
@@ -233,18 +238,28 @@ def embedded(
     folder: Path, *, name: str = "all", module: str = "fetcher", **changes: str
 ) -> Iterator[tuple[FetcherProcess, Api]]:
     """`fetcher --role=all` in a folder, without a service; ``module`` is a stand-in for it."""
+    with starting_embedded(folder, changes, name=name, module=module) as (process, api):
+        process.wait_until_answers(
+            f"http://127.0.0.1:{api.port}/health", deadline_seconds=START_SECONDS
+        )
+        yield process, api
+
+
+@contextmanager
+def starting_embedded(
+    folder: Path, changes: Mapping[str, str], *, name: str = "all", module: str = "fetcher"
+) -> Iterator[tuple[FetcherProcess, Api]]:
+    """As :func:`embedded`, which may end at any moment: nothing is expected of it."""
     port = free_port()
     environment = {
         "SERVER_ADDRESS": f"127.0.0.1:{port}",
         "READYZ_DRAIN_DELAY_SEC": "0.5",
         "SHUTDOWN_JOB_WAIT_SEC": "5",
+        "PYTHONPATH": str(ROOT),
         **changes,
     }
     command = [sys.executable, "-m", module, "--role=all"]
     with running(command, environment=environment, folder=folder, name=name) as process:
-        process.wait_until_answers(
-            f"http://127.0.0.1:{port}/health", deadline_seconds=START_SECONDS
-        )
         yield process, Api(port)
 
 

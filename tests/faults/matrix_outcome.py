@@ -45,7 +45,7 @@ def look(
 ) -> Outcome:
     """``jobs`` are the records, after their deadline."""
     completed = {job_id for job_id, job in jobs.items() if job["status"] == "completed"}
-    failed = {job_id for job_id, job in jobs.items() if job["status"] == "failed"}
+    failed = {job_id for job_id, job in jobs.items() if job["status"] in ("failed", "cancelled")}
     paths = {jobs[job_id]["result_path"] for job_id in completed}
     said: dict[str, set[str]] = {}
 

@@ -13,6 +13,7 @@ import pymongo
 from aiormq import Channel
 from mypy_boto3_s3 import S3Client
 
+from fetcher.adapters.mongo.document_fields import id_filter
 from tests.e2e import broker
 from tests.e2e.cluster import Api, Cluster
 from tests.servers.addresses import SqlAddress
@@ -104,6 +105,11 @@ class Records:
         """Jobs that somebody worked at and gave back."""
         found = self._jobs.find({"status": "pending", "attempt": {"$gt": 0}}, ["_id"])
         return {str(UUID(bytes=bytes(document["_id"]))) for document in found}
+
+    def job(self, job_id: str) -> Mapping[str, Any]:
+        found = self._jobs.find_one(id_filter(UUID(job_id)))
+        assert found is not None, f"there is no job {job_id}"
+        return found
 
     def all_by_id(self) -> Mapping[str, Mapping[str, Any]]:
         return {str(UUID(bytes=bytes(found["_id"]))): found for found in self._jobs.find()}

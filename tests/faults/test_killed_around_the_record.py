@@ -2,6 +2,7 @@
 
 import json
 import signal
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -12,26 +13,37 @@ from fetcher.domain.ids import JobId
 from fetcher.domain.job_transitions import MAX_TAKEOVERS
 from fetcher.domain.result_keys import attempt_keys
 from tests.e2e.cluster import Cluster, postgres_connection
+from tests.faults.passing import STEPPING
+from tests.faults.steps import BY_NAME, FOLDER_VARIABLE, Armory, How
 from tests.faults.test_kills import object_keys
 from tests.servers.addresses import SqlAddress
 from tests.servers.waiting import eventually_sync
 
 FIELDS = {"sales_db": {"orders": ["id"]}}
-DYING = "tests.faults.dying_worker"
+BEFORE, AFTER = BY_NAME["end-judged"], BY_NAME["end-stored"]
 DEATH_SECONDS = 60.0
+
+
+def armed(cluster: Cluster, folder: Path) -> Armory:
+    armory = Armory(folder)
+    cluster.changes.update(
+        {"JOB_LEASE_SEC": "3", "JOB_LEASE_RENEW_SEC": "0.5", FOLDER_VARIABLE: str(folder)}
+    )
+    return armory
 
 
 @pytest.mark.parametrize("deaths", range(1, MAX_TAKEOVERS + 2))
 def test_whichever_attempts_die_with_their_object_stored_one_object_is_left_or_none(
-    cluster: Cluster, shop: SqlAddress, s3_client: S3Client, deaths: int
+    cluster: Cluster, shop: SqlAddress, s3_client: S3Client, tmp_path: Path, deaths: int
 ) -> None:
-    cluster.changes.update(JOB_LEASE_SEC="3", JOB_LEASE_RENEW_SEC="0.5")
+    armory = armed(cluster, tmp_path)
     with cluster.manager() as (_, api):
         assert api.connect(postgres_connection(shop)).status == 201
-        job_id = api.post_job(FIELDS, diesUntil=deaths).body["jobId"]
+        job_id = api.post_job(FIELDS).body["jobId"]
         keys = attempt_keys("", JobId(UUID(job_id)), deaths + 1)
         for attempt in range(1, deaths + 1):
-            with cluster.worker(f"dying-{attempt}", module=DYING, waits=False) as (worker, _):
+            armory.arm(BEFORE, How.KILL)
+            with cluster.worker(f"dying-{attempt}", module=STEPPING, waits=False) as (worker, _):
                 assert worker.wait_exit(deadline_seconds=DEATH_SECONDS) == -signal.SIGKILL
             # It died with its object whole and visible, and nothing was recorded. Those of the
             # attempts before it may be deleted already.
@@ -76,18 +88,20 @@ def test_whichever_attempts_die_with_their_object_stored_one_object_is_left_or_n
 
 
 def test_a_winner_that_dies_once_it_is_recorded_leaves_its_object_and_its_event_to_others(
-    cluster: Cluster, shop: SqlAddress, s3_client: S3Client
+    cluster: Cluster, shop: SqlAddress, s3_client: S3Client, tmp_path: Path
 ) -> None:
-    cluster.changes.update(JOB_LEASE_SEC="3", JOB_LEASE_RENEW_SEC="0.5")
+    armory = armed(cluster, tmp_path)
     with cluster.manager() as (_, api):
         assert api.connect(postgres_connection(shop)).status == 201
-        job_id = api.post_job(FIELDS, diesUntil=1, diesAfter=2).body["jobId"]
-        for name in ("loser", "winner"):
-            with cluster.worker(name, module=DYING, waits=False) as (worker, _):
+        job_id = api.post_job(FIELDS).body["jobId"]
+        for name, step in {"loser": BEFORE, "winner": AFTER}.items():
+            armory.arm(step, How.KILL)
+            with cluster.worker(name, module=STEPPING, waits=False) as (worker, _):
                 assert worker.wait_exit(deadline_seconds=DEATH_SECONDS) == -signal.SIGKILL
-        winners_key = f"external-data/{job_id}.2.json"
         job = api.job(job_id)
-        assert (job["status"], job["resultPath"]) == ("completed", winners_key)
+        winners_key = job["resultPath"]
+        assert job["status"] == "completed"
+        assert winners_key != f"external-data/{job_id}.json"
         with cluster.worker("last"):
             eventually_sync(
                 lambda: object_keys(cluster, s3_client) == [winners_key],

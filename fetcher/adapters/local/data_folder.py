@@ -109,8 +109,7 @@ def own_data_folder(path: Path) -> Iterator[DataFolder]:
         if folder.restore_mark.exists():
             problem = "a restore did not end: empty the folder and restore again"
             raise StartRefused([f"FETCHER_DATA_DIR: {path}: {problem}"])
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
+        _name_holder(descriptor, path)
         yield folder
     finally:
         os.close(descriptor)
@@ -122,6 +121,18 @@ def _lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _name_holder(descriptor: int, path: Path) -> None:
+    """Raises StartRefused: a disk that has no room for this has none for anything."""
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
+    except OSError as error:
+        problem = f"FETCHER_DATA_DIR: {path}: {os.strerror(error.errno or 0)}"
+    else:
+        return
+    raise StartRefused([problem])
 
 
 def _holder(descriptor: int) -> str:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -72,16 +72,18 @@ class LocalEventLog:
             await trio.to_thread.run_sync(self._replace, rewrite, limiter=self._thread)
 
     def _replace(self, rewrite: Callable[[], None]) -> None:
+        self._cut_torn_line()
+        rewrite()
+
+    def _cut_torn_line(self) -> None:
+        """Raises OSError."""
         if self._torn_at is not None:
             os.ftruncate(self._descriptor, self._torn_at)
             self._torn_at = None
-        rewrite()
 
     def _append(self, line: bytes) -> bool:
         try:
-            if self._torn_at is not None:
-                os.ftruncate(self._descriptor, self._torn_at)
-                self._torn_at = None
+            self._cut_torn_line()
             size = self._room_for(len(line))
         except OSError:
             return False
@@ -93,8 +95,11 @@ class LocalEventLog:
                 remaining = remaining[os.write(self._descriptor, remaining) :]
             os.fsync(self._descriptor)
         except OSError:
-            # The line may lie there in part: it is cut off before the next one is written.
+            # The line may lie there in part: a full disk lets it be cut off at once, and where that
+            # fails as well it is done before the next one is written.
             self._torn_at = size
+            with suppress(OSError):
+                self._cut_torn_line()
             return False
         return True
 

@@ -7,7 +7,7 @@ from uuid import UUID
 from fetcher.adapters.sqlite import rows
 from fetcher.adapters.sqlite.database import Database, Session
 from fetcher.adapters.sqlite.readable import readable
-from fetcher.adapters.sqlite.times import later_ms, nearest_time, time_of, to_ms
+from fetcher.adapters.sqlite.times import nearest_time, time_of, to_ms
 from fetcher.domain.audit import AuditAction, AuditCursor, AuditEntry, AuditPage, AuditQuery
 
 _ACTIONS: Final = frozenset(AuditAction)
@@ -52,7 +52,7 @@ class SqliteAudit:
 
     async def delete_old(self, *, older_than_seconds: float, limit: int) -> int:
         def delete(session: Session) -> int:
-            until = later_ms(session.now_ms, -older_than_seconds)
+            until = session.old_ms(older_than_seconds)
             return session.change(_DELETE, {"until": until, "limit": limit})
 
         return await self._database.write(delete)

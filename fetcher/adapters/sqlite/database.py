@@ -8,12 +8,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self, TypeAlias, TypeVar
 
+import structlog
 import trio
 
-from fetcher.adapters.sqlite import schema
-from fetcher.adapters.sqlite.metadata_filter import add_metadata_function
-from fetcher.adapters.sqlite.still_file import READ_ONLY, is_still, lies_read_only, still_address
+from fetcher.adapters.sqlite.clock import ClockLook, MachineClock, move_waiting
+from fetcher.adapters.sqlite.opening import (
+    connect,
+    connect_still,
+    make_private,
+    prepare,
+    unfit,
+)
+from fetcher.adapters.sqlite.still_file import READ_ONLY, is_still, lies_read_only
+from fetcher.adapters.sqlite.times import later_ms
 from fetcher.domain.errors import PortUnavailable, StartRefused
+
+log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -28,10 +38,6 @@ CLOSE_SECONDS: Final = 10.0
 
 _OLDEST_SQLITE: Final = (3, 37, 0)  # STRICT tables
 _STEPS_BETWEEN_LOOKS: Final = 1000
-_FILE_MODE: Final = 0o600
-
-_NOW: Final = "SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
-"""Milliseconds since 1970; ``unixepoch('subsec')`` needs SQLite 3.42."""
 
 Parameters: TypeAlias = Mapping[str, str | int | bytes | None]
 
@@ -41,15 +47,15 @@ class Session:
     """An open transaction."""
 
     connection: sqlite3.Connection
+    now_ms: int
+    """The store's clock, the same for all of the transaction."""
+    set_ahead_ms: int = 0
+    """By how much it was set ahead since the process began."""
     _told: set[str] = field(default_factory=set)
-    _now_ms: int | None = field(init=False, default=None)
 
-    @property
-    def now_ms(self) -> int:
-        """The store's clock, the same for all of the transaction."""
-        if self._now_ms is None:
-            self._now_ms = int(self.connection.execute(_NOW).fetchone()[0])
-        return self._now_ms
+    def old_ms(self, seconds: float) -> int:
+        """What ended before is so old, by the clock as it is and as it was before it was set."""
+        return later_ms(self.now_ms - self.set_ahead_ms, -seconds)
 
     def is_first_time(self, what: str) -> bool:
         """For a word that the log needs once in the life of the process."""
@@ -77,7 +83,13 @@ class Database:
     interrupted. With ``synchronous=FULL`` a write that has returned survives a power cut.
     """
 
-    def __init__(self, writer: sqlite3.Connection, readers: list[sqlite3.Connection]) -> None:
+    def __init__(
+        self,
+        writer: sqlite3.Connection,
+        readers: list[sqlite3.Connection],
+        clock: MachineClock | None = None,
+    ) -> None:
+        self._clock = clock or MachineClock()
         self._writer = writer
         self._idle_readers = readers
         self._told: set[str] = set()
@@ -85,11 +97,13 @@ class Database:
         self._read_limiter = trio.CapacityLimiter(len(readers))
 
     @classmethod
-    async def open(cls, path: Path, *, busy_seconds: float = BUSY_SECONDS) -> Self:
+    async def open(
+        cls, path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: MachineClock | None = None
+    ) -> Self:
         """Open the file, or make it with its tables; in a folder that is read-only it is only read.
         Raise StartRefused.
         """
-        return await trio.to_thread.run_sync(cls._open, path, busy_seconds)
+        return await trio.to_thread.run_sync(cls._open, path, busy_seconds, clock)
 
     async def write(self, work: Callable[[Session], T]) -> T:
         """Run ``work`` in one transaction; what it raises undoes it."""
@@ -101,7 +115,7 @@ class Database:
         """Run ``work`` on one snapshot of the records."""
 
         def transact(reader: sqlite3.Connection) -> T:
-            return _transact(reader, "BEGIN", lambda: work(Session(reader)))
+            return _transact(reader, "BEGIN", lambda: work(_session(reader, self._clock.look())))
 
         return await self._read(transact)
 
@@ -143,9 +157,25 @@ class Database:
         until = time.monotonic() + RUN_SECONDS
 
         def transact(writer: sqlite3.Connection) -> T:
-            return _transact(writer, "BEGIN IMMEDIATE", lambda: work(Session(writer, self._told)))
+            looks: list[ClockLook] = []
+
+            def follow_and_work() -> T:
+                looks.append(look := self._clock.look())
+                if look.moved_ms:
+                    move_waiting(writer, look.moved_ms)
+                return work(_session(writer, look, self._told))
+
+            result = _transact(writer, "BEGIN IMMEDIATE", follow_and_work)
+            self._followed(looks[0])
+            return result
 
         return _guarded(self._writer, transact, lambda: time.monotonic() > until)
+
+    def _followed(self, look: ClockLook) -> None:
+        """It stands in the file that what waits was moved."""
+        self._clock.follow(look)
+        if look.moved_ms:
+            log.warning("clock_was_set", seconds=round(look.moved_ms / 1000, 3))
 
     def _read_now(self, use: Callable[[sqlite3.Connection], T]) -> T:
         until = time.monotonic() + RUN_SECONDS
@@ -167,21 +197,21 @@ class Database:
             connection.close()
 
     @classmethod
-    def _open(cls, path: Path, busy_seconds: float) -> Self:
+    def _open(cls, path: Path, busy_seconds: float, clock: MachineClock | None) -> Self:
         problem = None
         connections: list[sqlite3.Connection] = []
         try:
             if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
                 problem = f"needs SQLite 3.37 or later, this one is {sqlite3.sqlite_version}"
             elif is_still(path):
-                connections += [_connect_still(path) for _ in range(1 + READERS)]
-                problem = _unfit(connections[0])
+                connections += [connect_still(path) for _ in range(1 + READERS)]
+                problem = unfit(connections[0])
             else:
-                _make_private(path)
-                connections.append(_connect(path, busy_seconds))
-                problem = _prepare(connections[0])
+                make_private(path)
+                connections.append(connect(path, busy_seconds))
+                problem = prepare(connections[0])
                 for _ in range(READERS if problem is None else 0):
-                    connections.append(_connect(path, busy_seconds))
+                    connections.append(connect(path, busy_seconds))
                     connections[-1].execute("PRAGMA query_only = ON")
         except sqlite3.Error as error:
             problem = f"cannot be opened ({_error_name(error)})"
@@ -193,69 +223,13 @@ class Database:
             for connection in connections:
                 connection.close()
             raise StartRefused([f"FETCHER_DATA_DIR: the record store {path.name} {problem}"])
-        return cls(connections[0], connections[1:])
+        return cls(connections[0], connections[1:], clock)
 
 
-def _make_private(path: Path) -> None:
-    """Only the owner may read the file; SQLite gives its companions the same mode.
-
-    An existing file is never opened here: closing it would drop the locks that this process holds
-    on it (POSIX, "How To Corrupt An SQLite Database File" 2.2).
-    """
-    try:
-        path.touch(mode=_FILE_MODE, exist_ok=False)
-    except FileExistsError:
-        path.chmod(_FILE_MODE)
-
-
-def _connect(path: Path, busy_seconds: float) -> sqlite3.Connection:
-    return _set_up(
-        sqlite3.connect(path, timeout=busy_seconds, isolation_level=None, check_same_thread=False)
-    )
-
-
-def _connect_still(path: Path) -> sqlite3.Connection:
-    address = still_address(path)
-    return _set_up(
-        sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
-    )
-
-
-def _set_up(connection: sqlite3.Connection) -> sqlite3.Connection:
-    connection.row_factory = sqlite3.Row
-    connection.execute("PRAGMA trusted_schema = OFF")
-    add_metadata_function(connection)
-    return connection
-
-
-def _unfit(reader: sqlite3.Connection) -> str | None:
-    """What keeps a file that cannot be changed from being read; None where nothing does."""
-    version = reader.execute("PRAGMA user_version").fetchone()[0]
-    if version != schema.VERSION:
-        return f"has schema {version}, not the {schema.VERSION} that is read here"
-    return None
-
-
-def _prepare(writer: sqlite3.Connection) -> str | None:
-    """Set the file up; what is wrong with it, None where nothing is."""
-    version = writer.execute("PRAGMA user_version").fetchone()[0]
-    is_empty = writer.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
-    if version > schema.VERSION:
-        return f"has schema {version}, newer than the {schema.VERSION} that is known here"
-    if version == 0 and not is_empty:
-        return "is a database of something else"
-    if writer.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
-        return "lies where SQLite cannot keep a write-ahead log"
-    # In WAL, NORMAL loses the last commits on a power cut, and a lost terminal state is a lost job.
-    writer.execute("PRAGMA synchronous = FULL")
-    writer.execute("PRAGMA journal_size_limit = 67108864")
-    for step in range(version, schema.VERSION):
-        # One transaction a version: who is stopped in between goes on where it was.
-        writer.execute("BEGIN IMMEDIATE")
-        schema.STEPS[step](writer)
-        writer.execute(f"PRAGMA user_version = {step + 1}")
-        writer.execute("COMMIT")
-    return None
+def _session(
+    connection: sqlite3.Connection, look: ClockLook, told: set[str] | None = None
+) -> Session:
+    return Session(connection, look.now_ms, look.set_ahead_ms, set() if told is None else told)
 
 
 def _transact(connection: sqlite3.Connection, begin: str, work: Callable[[], T]) -> T:

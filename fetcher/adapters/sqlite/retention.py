@@ -5,7 +5,7 @@ from typing import Final
 
 from fetcher.adapters.sqlite import json_columns, rows
 from fetcher.adapters.sqlite.database import Database, Session
-from fetcher.adapters.sqlite.times import later_ms, nearest_time, to_ms
+from fetcher.adapters.sqlite.times import nearest_time, to_ms
 from fetcher.domain.errors import RecordCorrupt
 from fetcher.domain.job_store import EndedCursor
 from fetcher.domain.retention import KeptResult
@@ -47,7 +47,7 @@ class SqliteRetention:
         job_id = after.job_id.bytes if after is not None else b""
 
         def find(session: Session) -> list[KeptResult]:
-            until = later_ms(session.now_ms, -older_than_seconds)
+            until = session.old_ms(older_than_seconds)
             found = session.rows(RESULTS, until=until, time=time, id=job_id, limit=limit)
             return [_kept(row) for row in found]
 
@@ -55,7 +55,7 @@ class SqliteRetention:
 
     async def delete_jobs(self, *, older_than_seconds: float, limit: int) -> int:
         def delete(session: Session) -> int:
-            until = later_ms(session.now_ms, -older_than_seconds)
+            until = session.old_ms(older_than_seconds)
             found = session.rows(JOBS, until=until, limit=limit)
             for row in found:
                 _delete_sources(session, row)

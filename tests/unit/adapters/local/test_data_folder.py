@@ -1,4 +1,5 @@
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -102,3 +103,16 @@ def test_a_key_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     (tmp_path / "master.key").mkdir()
     with own_data_folder(tmp_path) as folder, pytest.raises(StartRefused, match=r"master\.key"):
         folder.master_key()
+
+
+def test_a_disk_without_room_refuses_the_start_and_leaves_the_folder_free(tmp_path: Path) -> None:
+    """The name of its holder is the first that is written to it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(StartRefused, match=r"FETCHER_DATA_DIR: .*File too large"):
+            own_data_folder(tmp_path).__enter__()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with own_data_folder(tmp_path) as folder:
+        assert folder.path == tmp_path

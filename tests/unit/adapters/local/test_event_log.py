@@ -83,8 +83,9 @@ async def test_a_torn_last_line_is_cut_off_when_the_log_opens(
     assert len(lines(path)) == len(kept.splitlines()) + 1
 
 
-async def test_a_line_that_failed_halfway_is_cut_off_before_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("can_cut", [True, False], ids=["at once", "before the next"])
+async def test_a_line_that_failed_halfway_is_cut_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_cut: bool
 ) -> None:
     path = tmp_path / "events.jsonl"
     real_write = os.write
@@ -93,12 +94,18 @@ async def test_a_line_that_failed_halfway_is_cut_off_before_the_next(
         real_write(descriptor, data[:10])
         raise OSError(errno.ENOSPC, "no space")
 
+    def fail(_descriptor: int, _size: int) -> None:
+        raise OSError(errno.EIO, "it hangs")
+
     async with open_event_log(path) as log:
         await log.publish(an_event(1))
         with monkeypatch.context() as patched:
             patched.setattr(os, "write", write_half_of_it)
+            if not can_cut:
+                patched.setattr(os, "ftruncate", fail)
             with pytest.raises(PortUnavailable) as caught:
                 await log.publish(an_event(2))
+        assert path.read_bytes().endswith(b"\n") is can_cut
         assert caught.value.__context__ is None
         await log.publish(an_event(3))
     assert [line["body"] for line in lines(path)] == ['{"n":1,"text":"ü"}', '{"n":3,"text":"ü"}']
