@@ -102,7 +102,7 @@ class MongoDispatchOutbox:
                 marked += (await turn.jobs.update_many(claimed, done)).matched_count
             return marked
 
-        return await self._server.run(mark)
+        return await self._server.run(mark, settle=mark)
 
     async def backlog(self, *, older_than_seconds: float) -> DispatchBacklog:
         async def count(turn: Turn) -> DispatchBacklog:

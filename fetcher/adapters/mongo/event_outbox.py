@@ -86,19 +86,21 @@ class MongoEventOutbox:
         return await self._server.run(claim, settle=settle)
 
     async def mark_published(self, job_id: JobId) -> None:
-        async def clear(turn: Turn) -> None:
-            await turn.jobs.update_one(id_filter(job_id), event_cleared())
+        async def clear(turn: Turn) -> bool:
+            return (await turn.jobs.update_one(id_filter(job_id), event_cleared())).acknowledged
 
-        await self._server.run(clear)
+        await self._server.run(clear, settle=clear)
 
     async def postpone(self, job_id: JobId, *, retry_in_seconds: float, error_code: str) -> None:
-        async def postpone(turn: Turn) -> None:
-            await turn.jobs.update_one(
+        async def postpone(turn: Turn) -> bool:
+            written = await turn.jobs.update_one(
                 {**id_filter(job_id), **_PENDING},
                 _postponed(turn.now, seconds=retry_in_seconds, error_code=error_code),
             )
+            return written.acknowledged
 
-        await self._server.run(postpone)
+        # Done twice it counts twice, which makes later waits longer.
+        await self._server.run(postpone, settle=postpone)
 
     async def backlog(self) -> EventBacklog:
         async def measure(turn: Turn) -> EventBacklog:

@@ -10,7 +10,7 @@ import trio
 from pymongo import AsyncMongoClient
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.asynchronous.database import AsyncDatabase
-from pymongo.errors import InvalidOperation
+from pymongo.errors import AutoReconnect, InvalidOperation
 from pymongo.read_concern import ReadConcern
 
 from fetcher.adapters.mongo.clock import ServerClock
@@ -109,7 +109,8 @@ class MongoServer:
         """The operation's result. Raise PortUnavailable when the server does not give one in time.
 
         A write that may have taken effect although no answer came is settled by ``settle``: it
-        reads back and gives the result, or None where that shows nothing.
+        reads back and gives the result, or None where that shows nothing. Where twice does no harm
+        it may be the write itself: a primary that steps down refuses the first, and not the second.
         """
         await self._be_prepared()
         try:
@@ -155,6 +156,14 @@ class MongoServer:
             await self._ask_the_time()
 
     async def _ask_the_time(self) -> None:
+        try:
+            await self._ask_once()
+        except AutoReconnect:
+            # A connection of the pool that the server had closed, as one does that steps down: the
+            # driver repeats reads by itself, but no command. The others of the pool are gone now.
+            await self._ask_once()
+
+    async def _ask_once(self) -> None:
         asked_at = self._clock.asking()
         answer = await self._database.command("hello", codec_options=self._database.codec_options)
         server_time = answer.get("localTime")

@@ -1,18 +1,22 @@
 """Writes to MongoDB that took effect and whose answer never came."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+import trio
 from pymongo.database import Database
 
-from fetcher.adapters.mongo import MongoRecords
+from fetcher.adapters.mongo import MongoRecords, open_mongo_records
+from fetcher.bridge import open_asyncio
 from fetcher.domain.connections import TlsSettings, UpdateAnswer
 from fetcher.domain.errors import PortUnavailable
 from fetcher.domain.job_store import Claimed, FinishAnswer, LeaseState
+from tests.faults.mongo_proxy import MongoWriteProxy, WriteFault
 from tests.integration.mongo.builders import a_connection, a_job, completed, failed
 from tests.integration.mongo.lossy_proxy import LossyProxy
 
@@ -256,3 +260,59 @@ async def test_a_write_that_cannot_be_settled_is_unavailable_and_can_be_repeated
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
     proxy.losing = set()
     assert await records.leases.finish(claim.lease, completed()) is FinishAnswer.WRITTEN
+
+
+# --- writes that are refused once -------------------------------------------------------------
+
+
+@pytest.fixture
+async def of_a_set(raw: Raw, mongo_uri: str) -> AsyncIterator[tuple[MongoWriteProxy, MongoRecords]]:
+    """The primary of a set, and a driver that repeats nothing by itself."""
+    place = urlsplit(mongo_uri)
+    host, port = place.hostname or "127.0.0.1", place.port or 27017
+    proxy = MongoWriteProxy(host, port, database=raw.name)
+    address = f"mongodb://127.0.0.1:{proxy.port}/?replicaSet=fetcher-t&retryWrites=false"
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(proxy.run)
+        async with (
+            open_asyncio(pytest.fail),
+            open_mongo_records(address, raw.name, allow_plaintext=True) as records,
+        ):
+            yield proxy, records
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_primary_that_steps_down_delays_no_mark_of_an_event(
+    of_a_set: tuple[MongoWriteProxy, MongoRecords],
+) -> None:
+    proxy, records = of_a_set
+    jobs = [a_job(), a_job()]
+    for job in jobs:
+        await records.jobs.insert(job)
+        claim = await records.leases.claim(job.id, owner="w", lease_seconds=60)
+        assert isinstance(claim, Claimed)
+        await records.leases.finish(claim.lease, completed())
+    assert len(await records.events.claim_due(limit=5, lease_seconds=30)) == 2
+    proxy.arm(WriteFault.NOT_PRIMARY, "mark its event as published")
+    await records.events.mark_published(jobs[0].id)
+    assert proxy.struck is not None
+    proxy.arm(WriteFault.NOT_PRIMARY, "claim its event")  # what is put off is due, and not leased
+    await records.events.postpone(jobs[1].id, retry_in_seconds=0, error_code="unavailable")
+    assert proxy.struck is not None
+    [again] = await records.events.claim_due(limit=5, lease_seconds=30)
+    assert (again.job_id, again.attempts) == (jobs[1].id, 1)
+
+
+async def test_a_primary_that_steps_down_delays_no_mark_of_a_dispatch(
+    of_a_set: tuple[MongoWriteProxy, MongoRecords],
+) -> None:
+    proxy, records = of_a_set
+    job = a_job()
+    await records.jobs.insert(job)
+    [claim] = await records.dispatch.claim_due(limit=1, lease_seconds=15)
+    proxy.arm(WriteFault.NOT_PRIMARY, "mark as dispatched")
+    assert await records.dispatch.mark_dispatched({job.id: claim.dispatch_seq}) == 1
+    assert proxy.struck is not None
+    stored = await records.jobs.get(job.id)
+    assert stored is not None
+    assert stored.dispatched_at is not None
