@@ -33,7 +33,8 @@ class ClockLook:
     moved_ms: int
     """By how much the clock was set since it was followed; 0 for less than a second."""
     set_ahead_ms: int
-    """By how much it was set ahead since the process began, what it was set back taken off."""
+    """By how much it is ahead of where it was furthest back since the process began: what ended
+    then looks older by so much than it is."""
     drifted_ms: int = 0
 
 
@@ -52,17 +53,20 @@ class MachineClock:
         self._monotonic = monotonic
         self._base_ms = self._now_ms() - self._passed_ms()
         self._set_ms = 0
+        self._least_set_ms = 0
 
     def look(self) -> ClockLook:
         now_ms = self._now_ms()
         drifted = now_ms - self._passed_ms() - self._base_ms
         moved = drifted if abs(drifted) >= LEAST_MS else 0
-        return ClockLook(now_ms, moved, max(0, self._set_ms + moved), drifted)
+        set_ms = self._set_ms + moved
+        return ClockLook(now_ms, moved, set_ms - min(set_ms, self._least_set_ms), drifted)
 
     def follow(self, look: ClockLook) -> None:
         """What waits was moved by so much; the little that clocks drift apart is forgotten."""
         self._base_ms += look.drifted_ms
         self._set_ms += look.moved_ms
+        self._least_set_ms = min(self._least_set_ms, self._set_ms)
 
     def _now_ms(self) -> int:
         return round(self._wall() * 1000)

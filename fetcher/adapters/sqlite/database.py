@@ -50,11 +50,11 @@ class Session:
     now_ms: int
     """The store's clock, the same for all of the transaction."""
     set_ahead_ms: int = 0
-    """By how much it was set ahead since the process began."""
+    """By how much it is ahead of where it was furthest back since the process began."""
     _told: set[str] = field(default_factory=set)
 
     def old_ms(self, seconds: float) -> int:
-        """What ended before is so old, by the clock as it is and as it was before it was set."""
+        """What ended before is so old, by whichever clock of this process wrote its end."""
         return later_ms(self.now_ms - self.set_ahead_ms, -seconds)
 
     def is_first_time(self, what: str) -> bool:

@@ -141,10 +141,11 @@ async def test_a_move_that_is_undone_with_its_transaction_is_made_by_the_next(
         ((DAY_MS,), DAY_MS),
         ((-DAY_MS,), 0),
         ((DAY_MS, -DAY_MS), 0),
-        ((DAY_MS, HOUR_MS), 25 * HOUR_MS),
+        ((-DAY_MS, DAY_MS), DAY_MS),
+        ((DAY_MS, HOUR_MS), DAY_MS + HOUR_MS),
     ],
 )
-async def test_ages_are_by_both_clocks(
+async def test_ages_are_by_the_clock_that_was_furthest_back(
     database: Database, clocks: Clocks, jumps_ms: tuple[int, ...], ahead_ms: int
 ) -> None:
     """Also for who reads before anybody has written."""
