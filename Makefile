@@ -83,7 +83,7 @@ faults: setup-dev services ## Kill things and fail every link in every way while
 # a test may take hours here; only its own deadlines hold
 nightly: setup-dev services ## Look further where tests draw what they send (FETCHER_TEST_SCALE, 10)
 	@FETCHER_TEST_SCALE="$${FETCHER_TEST_SCALE:-10}" $(PY) -m pytest -q $(SPREAD) -o faulthandler_timeout=86400 \
-	tests/e2e/test_http_contract.py tests/canaries tests/simulation tests/hygiene tests/unit/api/test_*_properties.py \
+	tests/e2e/test_http_contract.py tests/canaries tests/fuzz tests/simulation tests/hygiene tests/unit/api/test_*_properties.py \
 	tests/unit/crypto/test_mutations.py tests/unit/tenancy/test_*_properties.py tests/unit/domain/test_work_message.py \
 	tests/unit/domain/test_json_text.py tests/unit/adapters/redis/test_schema_values.py tests/unit/datasources/mongodb/test_bson_json.py
 

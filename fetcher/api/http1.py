@@ -7,7 +7,7 @@ from typing import TypeAlias, cast
 import h11
 import trio
 from hypercorn.config import Config
-from hypercorn.events import Event, RawData
+from hypercorn.events import Closed, Event, RawData
 from hypercorn.protocol import ProtocolWrapper
 from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.trio.task_group import TaskGroup
@@ -62,9 +62,14 @@ class Http1(H11Protocol):
 
     _head = b""
     _answered: trio.Event
+    reading: trio.CancelScope
+    """In which the connection is read. Ended with it: where an answer could not be sent the reader
+    would wait for ever to go on with the requests that came behind."""
 
     async def handle(self, event: Event) -> None:
         await super().handle(event)
+        if isinstance(event, Closed):
+            self.reading.cancel()
         if isinstance(event, RawData) and not event.data and self.stream is not None:
             with trio.move_on_after(self.half_closed_seconds):
                 await self._answered.wait()
@@ -104,8 +109,10 @@ class _IdleDeadline:
         self._seconds = seconds
         self._is_awaited = self._has_ended = False
         self._scope = trio.CancelScope()
-        self._deadline = math.inf
+        self.deadline = math.inf
         """For ever while a request is worked on."""
+        self.has_stopped = False
+        """Once a request came."""
 
     async def restart(self, tasks: TaskGroup, action: Callable[[], Awaitable[None]]) -> None:
         self._move(trio.current_time() + self._seconds)
@@ -114,6 +121,7 @@ class _IdleDeadline:
             tasks.spawn(action)
 
     async def stop(self) -> None:
+        self.has_stopped = True
         self._move(math.inf)
 
     def end(self) -> None:
@@ -129,17 +137,17 @@ class _IdleDeadline:
         """
         try:
             while not self._has_ended:
-                with trio.CancelScope(deadline=self._deadline) as self._scope:
+                with trio.CancelScope(deadline=self.deadline) as self._scope:
                     await stopping.wait()
-                    return self._deadline < math.inf
-                if trio.current_time() >= self._deadline:
+                    return self.deadline < math.inf
+                if trio.current_time() >= self.deadline:
                     return not self._has_ended
             return False
         finally:
             self._is_awaited = False
 
     def _move(self, deadline: float) -> None:
-        self._deadline = self._scope.deadline = deadline
+        self.deadline = self._scope.deadline = deadline
 
 
 class Connection(TCPServer):
@@ -158,8 +166,23 @@ class Connection(TCPServer):
             app, config, context, {}, cast("trio.SSLStream[trio.SocketStream]", client)
         )
         self._half_closed_seconds = half_closed_seconds
+        self._reading = trio.CancelScope()
         self._idle = _IdleDeadline(config.keep_alive_timeout)
         self.idle_task = self._idle  # type: ignore[assignment] # by its methods it is one
+
+    @property
+    def waits(self) -> bool:
+        """For a request, or for the rest of its head: nothing is worked on."""
+        return self._idle.deadline < math.inf
+
+    @property
+    def waits_until(self) -> float:
+        """On trio's clock; the sooner, the longer it has been silent."""
+        return self._idle.deadline
+
+    @property
+    def has_asked(self) -> bool:
+        return self._idle.has_stopped
 
     @property
     def protocol(self) -> ProtocolWrapper:
@@ -179,11 +202,13 @@ class Connection(TCPServer):
             made.send,
         )
         http1.half_closed_seconds = self._half_closed_seconds
+        http1.reading = self._reading
         made.protocol = http1
         self._protocol = made
 
     async def _read_data(self) -> None:
-        await super()._read_data()
+        with self._reading:
+            await super()._read_data()
         self._idle.end()
 
     async def _idle_timeout(self) -> None:

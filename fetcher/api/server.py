@@ -45,7 +45,8 @@ _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]*)):([0-9]{1,5})",
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
     """``idle_seconds`` is also the deadline for a request's head; ``half_closed_seconds`` is how
-    long a client that sends nothing more is still worked for."""
+    long a client that sends nothing more is still worked for. Beyond ``max_connections`` one that
+    asks for nothing makes way; where each of them is worked for, the new one is closed."""
 
     idle_seconds: float = 15.0
     send_seconds: float = 30.0
@@ -145,31 +146,43 @@ class _HttpServer:
         self._limits = limits
         self._config = _hypercorn_config(limits)
         self._context = WorkerContext(None)
-        self._open: set[ClientStream] = set()
+        self._open: dict[ClientStream, Connection] = {}
         self._changed = trio.Event()
 
     async def serve_connection(self, stream: trio.SocketStream) -> None:
         """Raises nothing but cancellation."""
-        if len(self._open) >= self._limits.max_connections:
+        if len(self._open) >= self._limits.max_connections and not self._make_way():
             return
         client = ClientStream(stream, send_seconds=self._limits.send_seconds)
-        self._open.add(client)
+        self._open[client] = connection = Connection(
+            self._app,
+            self._config,
+            self._context,
+            client,
+            half_closed_seconds=self._limits.half_closed_seconds,
+        )
         try:
-            await Connection(
-                self._app,
-                self._config,
-                self._context,
-                client,
-                half_closed_seconds=self._limits.half_closed_seconds,
-            )
+            await connection
         except* Exception as errors:  # noqa: BLE001 - one connection's fault must not end others
             for error in errors.exceptions:
                 log.error("connection_crashed", **crash_facts(error))
         finally:
             client.abort()
-            self._open.discard(client)
+            self._open.pop(client, None)
             self._changed.set()
             self._changed = trio.Event()
+
+    def _make_way(self) -> bool:
+        """Close the connection that is missed the least: one that never asked for anything, of
+        these the one that has been silent for longest; else of those that wait for their next
+        request. Whoever only holds connections would else keep everybody out, probes too."""
+        waiting = [each for each in self._open.items() if each[1].waits]
+        if not waiting:
+            return False
+        client, _ = min(waiting, key=lambda each: (each[1].has_asked, each[1].waits_until))
+        del self._open[client]
+        client.abort()
+        return True
 
     async def finish(self) -> None:
         """Wait until every request that runs is answered, or the time for it is over."""

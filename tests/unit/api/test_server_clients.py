@@ -1,7 +1,7 @@
 """Clients that ask for another protocol, do not read, go away, or are too many."""
 
 import json
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from fetcher.domain.ids import ConnectionId
 from tests.unit.api.harness import an_api
 from tests.unit.api.serving import QUICK, SOME_CONNECTION, Serving, SlowConnections, serving
 
+NO_BODY = (b"content-length", b"0")
 PATIENT = replace(QUICK, half_closed_seconds=30)
 
 
@@ -55,17 +56,42 @@ async def test_client_that_does_not_read_is_cut_off() -> None:
     assert cut_off.is_set()
 
 
-async def test_connections_beyond_the_limit_are_closed_at_once() -> None:
+async def test_connections_beyond_the_limit_are_closed_while_all_others_are_worked_for() -> None:
+    connections = SlowConnections()
     limits = ServerLimits(max_connections=1)
-    async with serving(an_api().app, limits) as server:
+    async with serving(an_api(connections=connections).app, limits) as server:
         async with server.connected() as first:
-            await first.request("GET", "/version")
-            await first.answer()
+            await first.request("GET", SOME_CONNECTION)
+            await connections.asked.wait()
             async with server.connected() as second:
                 assert await second.is_closed()
+            connections.go_on.set()
+            assert (await first.answer())[0] == 404
         with trio.fail_after(10):
             while not await _is_served(server):
                 await trio.lowlevel.checkpoint()
+
+
+async def test_connections_that_ask_for_nothing_make_way_for_new_ones() -> None:
+    """Those that never asked first; who holds as many as there may be keeps nobody out."""
+    limits = ServerLimits(max_connections=3)
+    async with (
+        serving(an_api().app, limits) as server,
+        server.connected() as kept,
+        server.connected() as silent,
+        server.connected() as slow,
+        AsyncExitStack() as newcomers,
+    ):
+        await kept.request("GET", "/version")
+        assert (await kept.answer())[0] == 200
+        await slow.send(b"GET /version HT")
+        for client in (silent, slow):
+            newcomer = await newcomers.enter_async_context(server.connected())
+            await newcomer.request("GET", "/version")
+            assert (await newcomer.answer())[0] == 200
+            assert await client.is_closed()
+            await kept.request("GET", "/version")
+            assert (await kept.answer())[0] == 200
 
 
 async def _is_served(server: Serving) -> bool:
@@ -123,3 +149,29 @@ async def test_request_that_ends_half_way_is_refused_at_once() -> None:
         await client.stream.send_eof()
         assert (await client.answer())[0] == 400
         assert await client.is_closed()
+
+
+async def test_requests_sent_at_once_are_not_worked_on_once_their_client_has_gone() -> None:
+    asked: list[str] = []
+    go_on = trio.Event()
+
+    async def counting(scope: Any, receive: Any, send: Any) -> None:
+        asked.append(scope["path"])
+        if asked.count("/many") > 1:
+            await go_on.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": [NO_BODY]})
+        await send({"type": "http.response.body", "body": b""})
+
+    async with serving(counting, replace(PATIENT, max_connections=1)) as server:
+        async with server.connected() as client:
+            await client.send(b"GET /many HTTP/1.1\r\nHost: t\r\n\r\n" * 300)
+            assert (await client.answer())[0] == 200
+            # gone without a word: what comes to it is reset
+            reset = bytes((1, *[0] * 7))
+            client.stream.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, reset)
+        go_on.set()
+        # while it is worked for, its connection is the only one that there may be
+        with trio.fail_after(10):
+            while not await _is_served(server):
+                await trio.lowlevel.checkpoint()
+    assert 2 <= asked.count("/many") < 10
