@@ -11,7 +11,7 @@ WORKERS ?= 1
 SPREAD := -n $(TEST_PROCESSES) --dist loadfile --max-worker-restart 0
 PY := $(BIN)/python
 
-.PHONY: help demo test test-unit test-engine run check format services services-down up down kind-up kind-down bench faults nightly docs verify-sources lock clean
+.PHONY: help demo test test-unit test-engine run check format services services-down up down kind-up kind-down bench performance faults nightly docs verify-sources lock clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -71,11 +71,14 @@ kind-up: ## Make a local Kubernetes cluster with KEDA 2.16.0 and all that Fetche
 kind-down: ## Delete the cluster of `make kind-up`
 	@config/kind/down.sh
 
-bench: setup-dev services ## Measure, each figure beside its peer in the same run (JSON lines)
+bench: setup-dev services ## Measure, each figure beside its peer in the same run (JSON lines, also in bench-results)
 	@set -a; . .services/env; \
 	FETCHER_BENCH_POSTGRES_DSN="$${FETCHER_BENCH_POSTGRES_DSN:-$$FETCHER_TEST_POSTGRES_DSN}" \
 	FETCHER_BENCH_S3_ENDPOINT="$${FETCHER_BENCH_S3_ENDPOINT:-$$FETCHER_TEST_S3_ENDPOINT}" \
-	$(PY) -m benchmarks
+	$(PY) -m benchmarks $(PARTS)
+
+performance: setup-dev ## Write docs/performance.md anew, with what `make bench` and others left in bench-results
+	@$(PY) -m benchmarks.document $(wildcard bench-results/*.jsonl)
 
 faults: setup-dev services ## Kill things and fail every link in every way while jobs run (FETCHER_TEST_SCALE, 10)
 	@FETCHER_TEST_SCALE="$${FETCHER_TEST_SCALE:-10}" $(PY) -m pytest -q -o faulthandler_timeout=86400 tests/faults

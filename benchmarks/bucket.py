@@ -2,7 +2,7 @@
 
 import boto3
 
-from benchmarks.postgresql_measures import bench_bucket
+from benchmarks.source_measures import bench_bucket
 
 
 def main() -> None:

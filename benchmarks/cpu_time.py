@@ -1,6 +1,7 @@
 """CPU time and memory of processes on this machine, by what the kernel says of them."""
 
 import os
+import resource
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,20 @@ def cpu_seconds(pid: int) -> float:
     """User and system time of all its threads so far; its children are not counted."""
     after_name = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     return (int(after_name[11]) + int(after_name[12])) / TICKS
+
+
+def server_cpu_seconds(pid: int | None) -> float | None:
+    """The same with the processes that it started and that have ended: a server's sessions."""
+    if pid is None:
+        return None
+    after_name = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    return sum(int(ticks) for ticks in after_name[11:15]) / TICKS
+
+
+def children_cpu_seconds() -> float:
+    """Of this process's children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def rss_kib(pid: int) -> int:

@@ -3,8 +3,8 @@
 import json
 import resource
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Final, TypeAlias
 
 import trio
@@ -35,21 +35,12 @@ async def with_heartbeat(measure: Measure) -> tuple[int, float]:
     return rows, latest * 1000
 
 
-def report(measure: Measure) -> None:
+def report_opened(opening: Callable[[], AbstractAsyncContextManager[Measure]]) -> None:
     """Run it, and print one JSON object: rows, seconds, CPU seconds, lateness, memory.
 
-    Connectors are loaded before, as in a worker that meets its first job.
+    Connectors are loaded before, as in a worker that meets its first job; what a worker opens when
+    it starts is opened before, and closed after.
     """
-
-    @asynccontextmanager
-    async def as_it_is() -> AsyncGenerator[Measure]:
-        yield measure
-
-    report_opened(as_it_is)
-
-
-def report_opened(opening: Callable[[], AbstractAsyncContextManager[Measure]]) -> None:
-    """The same; what a worker opens when it starts is opened before, and closed after."""
     print(json.dumps(trio.run(_measured, opening)))
 
 

@@ -18,7 +18,6 @@ import orjson
 from bson import Decimal128, ObjectId
 
 from benchmarks.mongodb_documents import COLLECTIONS, batches
-from benchmarks.mongodb_lateness import late_ms
 from fetcher.datasources.mongodb.bson_json import BsonWriter, document_starts
 from fetcher.datasources.mongodb.rows import CHUNK_BYTES
 from fetcher.domain.jobs import JobOptions
@@ -89,9 +88,6 @@ def main() -> None:
                 "ratio_to_decode_all": round(peer / median, 2),
             }
             print(json.dumps(figure), flush=True)
-        late = [round(late_ms(recorded, count), 1) for _ in range(arguments.mongodb_rounds)]
-        figure = {"figure": f"mongodb.{name}.lateness", "documents": count, "loop_late_ms": late}
-        print(json.dumps(figure), flush=True)
 
 
 def _cpu_seconds(run: Callable[[Sequence[bytes]], None], recorded: Sequence[bytes]) -> float:

@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-from benchmarks.postgresql_table import server
+from benchmarks.postgresql_tables import server
 
 BATCH_BYTES: Final = 1024 * 1024
 PAUSE_SECONDS: Final = 0.2

@@ -17,9 +17,11 @@ from typing import Final
 import trio
 
 from benchmarks.heartbeat import with_heartbeat
-from benchmarks.postgresql_measures import TENANT, connection, settings
-from benchmarks.postgresql_table import TABLE, prepare
+from benchmarks.postgresql_tables import prepare
+from benchmarks.sizes import TABLE
 from benchmarks.slow_proxy import slow_proxy
+from benchmarks.source_measures import TENANT, settings
+from benchmarks.sources import bench_source
 from fetcher.adapters.local.spool import FolderSpool
 from fetcher.datasources.engines import open_source_engines
 from fetcher.domain.connections import Connection
@@ -60,11 +62,12 @@ async def seconds_for(connections: list[Connection]) -> tuple[float, float]:
 
 async def measure() -> tuple[list[float], float, float]:
     """Seconds of each source alone and of all at once, and the lateness of the loop with all."""
+    source = bench_source("postgresql").connection
     async with AsyncExitStack() as stack:
         connections = []
         for number in range(SOURCES):
             port = await stack.enter_async_context(slow_proxy())
-            each = replace(connection(), id=new_connection_id(), config_name=f"src{number}")
+            each = replace(source, id=new_connection_id(), config_name=f"src{number}")
             connections.append(replace(each, host="127.0.0.1", port=port))
         alone = [(await seconds_for([each]))[0] for each in connections]
         together, late = await seconds_for(connections)

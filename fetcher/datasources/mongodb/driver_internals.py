@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import pymongo
+from pymongo.command_cursor import RawBatchCommandCursor
 from pymongo.cursor import RawBatchCursor
 from pymongo.errors import AutoReconnect
 from pymongo.synchronous.pool import Connection, Pool
 
 Client: TypeAlias = "pymongo.MongoClient[dict[str, Any]]"
+RawBatches: TypeAlias = "RawBatchCursor[Any] | RawBatchCommandCursor[Any]"
 
 
 class KnownPools:
@@ -58,7 +60,7 @@ def start(client: Client) -> None:
     client._get_topology()
 
 
-def ask_for(cursor: "RawBatchCursor[Any]", documents: int) -> None:
+def ask_for(cursor: RawBatches, documents: int) -> None:
     """In the batches that come next."""
     cursor._batch_size = documents
 

@@ -11,6 +11,7 @@ from pymongo.client_session import ClientSession
 from pymongo.cursor import RawBatchCursor
 from pymongo.errors import PyMongoError
 
+from fetcher.datasources.mongodb.batch_sizes import BatchSize
 from fetcher.datasources.mongodb.bson_json import CellTooLarge, document_starts
 from fetcher.datasources.mongodb.bson_walk import InvalidText, MalformedBson
 from fetcher.datasources.mongodb.driver_internals import ask_for
@@ -33,12 +34,6 @@ CHUNK_BYTES: Final = 256 * 1024
 """BSON that becomes one batch, if it is more than one document."""
 
 _SERVER_BATCH_DOCUMENTS: Final = 4000
-_FIRST_BATCH_DOCUMENTS: Final = 100
-"""Before it is known how large they are."""
-_SERVER_BATCH_BYTES: Final = 4 * 1024 * 1024
-"""What is asked for at once. A batch that the server ends itself has 16 MiB, and the driver holds
-several copies of it while it is taken apart.
-"""
 
 _Cursor: TypeAlias = "RawBatchCursor[Any]"
 
@@ -66,11 +61,12 @@ class CollectionRows:
         self._ended = False
         self._database = database
         self._open_cursor = 0
+        self._batch_size = BatchSize(_SERVER_BATCH_DOCUMENTS)
         self._cursor: _Cursor = database[query.collection].find_raw_batches(
             query.condition,
             query.projection,
             session=session,
-            batch_size=min(_FIRST_BATCH_DOCUMENTS, _SERVER_BATCH_DOCUMENTS),
+            batch_size=self._batch_size.documents,
             max_time_ms=max(1, int(statement_seconds * 1000)),
         )
 
@@ -128,7 +124,8 @@ class CollectionRows:
             self._starts = document_starts(raw)
             self._raw = raw
             self._stage = Stage.ROWS
-            ask_for(self._cursor, _following(len(raw), len(self._starts)))
+            self._batch_size.learn(len(self._starts), len(raw))
+            ask_for(self._cursor, self._batch_size.documents)
         except StopIteration:
             # also what a cursor says that was given up
             self._ended = self._cursor.cursor_id == 0
@@ -161,9 +158,3 @@ class CollectionRows:
 
     def _failure(self, reason: str, column: str | None = None) -> SourceFailure:
         return SourceFailure(Stage.ROWS, reason, table=self._query.name, column=column or None)
-
-
-def _following(size: int, documents: int) -> int:
-    """How many documents to ask for, once so many have had this size."""
-    fitting = _SERVER_BATCH_BYTES * documents // max(1, size)
-    return max(1, min(fitting, _SERVER_BATCH_DOCUMENTS))

@@ -12,6 +12,8 @@ from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import ExecutionTimeout, PyMongoError
 
+from fetcher.datasources.mongodb.batch_sizes import BatchSize
+from fetcher.datasources.mongodb.driver_internals import RawBatches, ask_for
 from fetcher.datasources.mongodb.errors import is_forbidden
 from fetcher.datasources.mongodb.inference import LENIENT, UNKNOWN, Inferred, is_path, is_path_part
 from fetcher.datasources.mongodb.query import projection_of
@@ -120,13 +122,15 @@ def _sampled(
 ) -> Iterable[dict[str, Any]]:
     projection = projection_of(fields) if fields else None
     collection = database[name]
+    size = BatchSize(_BATCH_DOCUMENTS)
+    batches: RawBatches
     if count <= _WHOLE_AT_MOST:
         # also where the count is not known (views), or not up to date
         batches = collection.find_raw_batches(
             {},
             projection,
             limit=_WHOLE_AT_MOST,
-            batch_size=_BATCH_DOCUMENTS,
+            batch_size=size.documents,
             max_time_ms=_SAMPLING_MS,
         )
     else:
@@ -135,16 +139,18 @@ def _sampled(
             stages.append({"$project": projection})
         batches = collection.aggregate_raw_batches(
             stages,
-            batchSize=_BATCH_DOCUMENTS,
+            batchSize=size.documents,
             maxTimeMS=_SAMPLING_MS,
         )
     with batches:
         for batch in batches:
-            yield from _decoded(batch)
-
-
-def _decoded(batch: object) -> Iterator[dict[str, Any]]:
-    return decode_iter(cast("bytes", batch), LENIENT)
+            raw = cast("bytes", batch)
+            documents = 0
+            for document in decode_iter(raw, LENIENT):
+                documents += 1
+                yield document
+            size.learn(documents, len(raw))
+            ask_for(batches, size.documents)
 
 
 def exists(database: Source, name: str, field: str) -> bool:

@@ -62,7 +62,8 @@ def test_a_socket_proves_the_name_it_was_made_for() -> None:
 async def test_a_cursor_asks_for_as_many_documents_as_it_was_told_last() -> None:
     async with fake_mongo(
         find=lambda _: batch({"_id": 1}, cursor=7),
-        getMore=lambda _: batch({"_id": 2}, first=False),
+        aggregate=lambda _: batch(cursor=8),
+        getMore=lambda command: batch({"_id": 2}, cursor=command["getMore"] - 7, first=False),
     ) as server:
 
         def read() -> None:
@@ -73,7 +74,12 @@ async def test_a_cursor_asks_for_as_many_documents_as_it_was_told_last() -> None
                 next(cursor)
                 ask_for(cursor, 31)
                 next(cursor)
+                sample = client["db"]["t"].aggregate_raw_batches([], batchSize=2)
+                next(sample)
+                ask_for(sample, 64)
+                next(sample)
 
         await trio.to_thread.run_sync(read)
     asked = [each["batchSize"] for each in server.commands if "batchSize" in each]
-    assert asked == [100, 31]
+    # the first answer to an aggregation holds nothing
+    assert asked == [100, 31, 2, 64]

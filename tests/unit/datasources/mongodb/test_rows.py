@@ -145,9 +145,9 @@ def test_invalid_text_names_table_and_field() -> None:
 
 @pytest.mark.parametrize(
     ("document_bytes", "documents", "asked"),
-    [(200, 100, 4000), (2 * 1024, 100, 2048), (128 * 1024, 10, 32), (6 * 1024 * 1024, 1, 1)],
+    [(200, 100, 1600), (2 * 1024, 100, 1024), (128 * 1024, 10, 16), (6 * 1024 * 1024, 1, 1)],
 )
-def test_as_many_documents_are_asked_for_as_4_mib_hold(
+def test_as_many_documents_are_asked_for_as_2_mib_hold(
     document_bytes: int, documents: int, asked: int
 ) -> None:
     empty = len(bson.encode({"t": ""}))

@@ -1,27 +1,23 @@
-"""One measurement in a process of its own: ``python -m benchmarks.postgresql_measures NAME``.
+"""One measurement in a process of its own: ``python -m benchmarks.source_measures SOURCE NAME``.
 
-Prints one JSON object: rows, seconds, CPU seconds of this process, peak memory what it was
-before the work began, and how late its loop was at worst.
+Prints one JSON object: rows, seconds, CPU seconds of this process, how late its loop was at worst,
+peak memory and what it was before the work began.
 """
 
-import hashlib
-import json
 import os
 import sys
 import tempfile
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import psycopg
 import trio
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from psycopg.rows import dict_row
 
-from benchmarks.heartbeat import Measure, report, report_opened
-from benchmarks.postgresql_table import COLUMNS, TABLE, conninfo, server
+from benchmarks.heartbeat import Measure, report_opened
+from benchmarks.sizes import LARGE_TABLE, TABLE
+from benchmarks.sources import BenchSource, bench_source
 from fetcher.adapters.local.object_folder import open_object_folder
 from fetcher.adapters.s3.location import S3Location
 from fetcher.adapters.s3.store import open_s3
@@ -32,34 +28,14 @@ from fetcher.datasources.records import descriptor_of
 from fetcher.datasources.registry import SourceRegistry
 from fetcher.datasources.sessions import SessionLimits
 from fetcher.datasources.source_settings import RequestScope
-from fetcher.domain.connections import Connection, SourceType
-from fetcher.domain.ids import new_connection_id
 from fetcher.domain.jobs import JobOptions
 from fetcher.ports import ObjectStore
 from fetcher_engine import EncodedBatch, ExtractionRequest, Limits, StreamRequest, TenantContext
 
 TENANT: Final = TenantContext.new("default")
 KEY: Final = bytes(range(32))
+IDLE_SECONDS: Final = 3.0
 LIMIT_BYTES: Final = 2 * 1024**3
-
-
-def connection(schema: str | None = None) -> Connection:
-    address = server()
-    now = datetime.now(UTC)
-    return Connection(
-        id=new_connection_id(),
-        config_name="src",
-        type=SourceType.POSTGRESQL,
-        host=address["host"],
-        port=int(address["port"]),
-        database_name="fetcher_src_bench",
-        username=address["user"],
-        password_encrypted=address.get("password", ""),
-        encryption_key_version="1",
-        created_at=now,
-        updated_at=now,
-        schema=schema,
-    )
 
 
 def settings() -> SourceSettings:
@@ -69,17 +45,18 @@ def settings() -> SourceSettings:
     )
 
 
-async def measure_connector() -> int:
+async def measure_connector(source: BenchSource) -> int:
     """The connector alone: its batches are counted and dropped."""
-    record = connection()
-    scope = RequestScope(options=JobOptions(), requested={"src": {TABLE: COLUMNS}})
-    factory = SourceRegistry(settings(), SessionLimits(), scope).connector(record.type)
+    columns = tuple(source.columns)
+    scope = RequestScope(options=JobOptions(), requested={"src": {TABLE: columns}})
+    registry = SourceRegistry(settings(), SessionLimits(), scope)
+    factory = registry.connector(source.connection.type)
     assert factory is not None
-    connector = factory.build(descriptor_of(record))
+    connector = factory.build(descriptor_of(source.connection))
     rows = 0
     try:
         await connector.test_connection()
-        request = StreamRequest(config_name="src", tables={TABLE: COLUMNS})
+        request = StreamRequest(config_name="src", tables={TABLE: columns})
         stream = await connector.open_stream(request)
         while (batch := await stream.next_batch()) is not None:
             rows += batch.row_count if isinstance(batch, EncodedBatch) else len(batch.rows)
@@ -88,11 +65,13 @@ async def measure_connector() -> int:
     return rows
 
 
-async def to_store(engines: RequestEngines, store: ObjectStore) -> int:
+async def to_store(
+    engines: RequestEngines, store: ObjectStore, source: BenchSource, table: str
+) -> int:
     """A job's whole way: connector, Engine, seal, store; as a worker goes it."""
-    engine = engines.engine_for([connection()], JobOptions(), {"src": {TABLE: COLUMNS}})
-    request = ExtractionRequest(mapped_fields={"src": {TABLE: COLUMNS}})
-    plan = await engine.plan_extraction(TENANT, request)
+    wanted = {"src": {table: tuple(source.tables[table])}}
+    engine = engines.engine_for([source.connection], JobOptions(), wanted)
+    plan = await engine.plan_extraction(TENANT, ExtractionRequest(mapped_fields=wanted))
     sealer = ResultSealer(storage_key=KEY, hmac_key=KEY)
     async with store.upload("external-data/bench.json") as upload:
 
@@ -106,13 +85,13 @@ async def to_store(engines: RequestEngines, store: ObjectStore) -> int:
     return summary.row_count
 
 
-async def measure_folder() -> int:
+async def measure_folder(source: BenchSource, table: str = TABLE) -> int:
     with tempfile.TemporaryDirectory(prefix="fetcher-bench-") as folder:
         async with (
             open_source_engines(settings()) as engines,
             open_object_folder(Path(folder) / "objects") as store,
         ):
-            return await to_store(engines, store)
+            return await to_store(engines, store, source, table)
 
 
 def bench_bucket() -> S3Location:
@@ -127,7 +106,7 @@ def bench_bucket() -> S3Location:
 
 
 @asynccontextmanager
-async def open_for_s3() -> AsyncGenerator[Measure]:
+async def open_for_s3(source: BenchSource) -> AsyncGenerator[Measure]:
     async with (
         open_asyncio(lambda _: None),
         open_source_engines(settings()) as engines,
@@ -135,42 +114,44 @@ async def open_for_s3() -> AsyncGenerator[Measure]:
     ):
         # a worker's self-probe, which also prepares TLS
         await store.probe().check()
-        yield lambda: to_store(engines, store)
+        yield lambda: to_store(engines, store, source, TABLE)
 
 
-async def measure_schema() -> int:
+async def measure_schema(source: BenchSource) -> int:
     """A schema of 5 000 tables discovered through the Engine; rows are tables here."""
+    assert source.wide is not None
     async with open_source_engines(settings()) as engines:
-        engine = engines.engine_for([connection("wide")], JobOptions())
+        engine = engines.engine_for([source.wide], JobOptions())
         return len((await engine.discover_schema(TENANT, "src")).tables)
 
 
-async def measure_usual() -> int:
-    """How such a thing is usually written: rows as dictionaries, one text, one ciphertext."""
-    return await trio.to_thread.run_sync(_usual)
+async def measure_idle(_: BenchSource) -> int:
+    """How late the loop of a process is that only waits, beside the other work of the machine."""
+    await trio.sleep(IDLE_SECONDS)
+    return 0
 
 
-def _usual() -> int:
-    with psycopg.connect(conninfo(), row_factory=dict_row) as database:
-        rows: list[dict[str, Any]] = database.execute(f"SELECT * FROM {TABLE}".encode()).fetchall()
-    text = json.dumps({"src": {TABLE: rows}}, default=str).encode()
-    digest = hashlib.sha256(text).hexdigest()
-    sealed = AESGCM(KEY).encrypt(os.urandom(12), text, None)
-    with tempfile.TemporaryDirectory(prefix="fetcher-bench-") as folder:
-        (Path(folder) / digest).write_bytes(sealed)
-    return len(rows)
-
-
-MEASURES: Final[dict[str, Measure]] = {
+MEASURES: Final[Mapping[str, Callable[[BenchSource], Awaitable[int]]]] = {
     "connector": measure_connector,
     "sealed_to_folder": measure_folder,
+    "large_rows": partial(measure_folder, table=LARGE_TABLE),
     "schema": measure_schema,
-    "usual": measure_usual,
+    "idle": measure_idle,
 }
 
 
+def opening(name: str, source: BenchSource) -> Callable[[], AbstractAsyncContextManager[Measure]]:
+    """What a worker opens when it starts, and then the measurement."""
+    if name == "sealed_to_s3":
+        return lambda: open_for_s3(source)
+    measure = MEASURES[name]
+
+    @asynccontextmanager
+    async def as_it_is() -> AsyncGenerator[Measure]:
+        yield lambda: measure(source)
+
+    return as_it_is
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "sealed_to_s3":
-        report_opened(open_for_s3)
-    else:
-        report(MEASURES[sys.argv[1]])
+    report_opened(opening(sys.argv[2], bench_source(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""What the PostgreSQL figures are measured on: a million rows of ten mixed columns, made once."""
+"""What the PostgreSQL figures are measured on, made once."""
 
 import os
 from typing import Final
@@ -7,11 +7,9 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from benchmarks.sizes import LARGE_ROWS, LARGE_TABLE, ROWS, TABLE
+
 DATABASE: Final = "fetcher_src_bench"
-TABLE: Final = "mixed_rows"
-ROWS: Final = 1_000_000
-SCHEMA_TABLES: Final = 5_000
-"""In the schema ``wide``, ten columns each."""
 
 COLUMNS: Final = (
     "active",
@@ -27,7 +25,7 @@ COLUMNS: Final = (
 )
 
 _TABLE: Final = """
-CREATE TABLE mixed_rows AS SELECT
+CREATE TABLE {} AS SELECT
  i AS id,
  9007199254740993 + i::bigint AS big,
  ((i % 1000000) / 100.0 + 0.5)::numeric(14, 2) AS amount,
@@ -38,8 +36,14 @@ CREATE TABLE mixed_rows AS SELECT
  jsonb_build_object('k', i, 'tags', jsonb_build_array('a', 'b'), 'v', i * 1.10) AS doc,
  CASE WHEN i % 10 <> 0 THEN sqrt(i) END AS score,
  date '2031-01-01' + i % 3650 AS day
-FROM generate_series(1, 1000000) i
+FROM generate_series(1, {}) i
 """
+
+_LARGE: Final = """
+CREATE TABLE {} AS SELECT i AS id, repeat(md5(i::text) || '"é' || E'\\n', 28728) AS body
+FROM generate_series(1, {}) i
+"""
+"""A row is 1 MiB and a little."""
 
 _SCHEMA: Final = """DO $$ BEGIN
  CREATE SCHEMA wide;
@@ -65,16 +69,19 @@ def conninfo() -> str:
 
 
 def prepare() -> None:
-    """Make database, table and schema where they are not there yet."""
+    """Make database, tables and the schema ``wide`` where they are not there yet."""
     with psycopg.connect(make_conninfo("", **server()), autocommit=True) as admin:
         found = admin.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
         if found.fetchone() is None:
             admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
     with psycopg.connect(conninfo(), autocommit=True) as database:
-        if database.execute("SELECT to_regclass('mixed_rows')").fetchone() == (None,):
-            database.execute(_TABLE)
-            database.execute("ALTER TABLE mixed_rows ADD PRIMARY KEY (id)")
-            database.execute("VACUUM ANALYZE mixed_rows")
+        for table, statement, rows in ((TABLE, _TABLE, ROWS), (LARGE_TABLE, _LARGE, LARGE_ROWS)):
+            found = database.execute("SELECT to_regclass(%s)", [table])
+            if found.fetchone() == (None,):
+                name = sql.Identifier(table)
+                database.execute(sql.SQL(statement).format(name, sql.Literal(rows)))
+                database.execute(sql.SQL("ALTER TABLE {} ADD PRIMARY KEY (id)").format(name))
+                database.execute(sql.SQL("VACUUM ANALYZE {}").format(name))
         if database.execute("SELECT to_regnamespace('wide')").fetchone() == (None,):
             database.execute(_SCHEMA)
             database.execute("VACUUM ANALYZE pg_catalog.pg_attribute")

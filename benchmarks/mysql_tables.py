@@ -1,16 +1,14 @@
-"""What the MySQL figures are measured on: a million rows of ten mixed columns, made once."""
+"""What the MariaDB figures are measured on, made once."""
 
 import os
 from typing import Any, Final
 
 import pymysql  # type: ignore[import-untyped] # its stubs are no dependency
 
+from benchmarks.sizes import LARGE_ROWS, LARGE_TABLE, ROWS, SCHEMA_TABLES, TABLE
+
 DATABASE: Final = "fetcher_src_bench"
 WIDE_DATABASE: Final = "fetcher_src_bench_wide"
-TABLE: Final = "mixed_rows"
-ROWS: Final = 1_000_000
-SCHEMA_TABLES: Final = 5_000
-"""In the database of that name, ten columns each."""
 
 COLUMNS: Final = (
     "active",
@@ -26,20 +24,27 @@ COLUMNS: Final = (
 )
 
 _TABLE: Final = """
-CREATE TABLE mixed_rows (id int PRIMARY KEY, big bigint NOT NULL, amount decimal(14,2) NOT NULL,
+CREATE TABLE {} (id int PRIMARY KEY, big bigint NOT NULL, amount decimal(14,2) NOT NULL,
  name varchar(100) NOT NULL, created datetime(6) NOT NULL, active tinyint(1) NOT NULL,
  uid char(36) NOT NULL, doc json NOT NULL, score double, day date NOT NULL) CHARACTER SET utf8mb4
 """
 
 _ROWS: Final = """
-INSERT INTO mixed_rows SELECT i, 9007199254740993 + i, (i % 1000000) / 100.0 + 0.5,
+INSERT INTO {} SELECT i, 9007199254740993 + i, (i % 1000000) / 100.0 + 0.5,
  concat('customer number ', i, ' "quoted" héllo'),
  timestamp'2031-01-01 00:00:00.123456' + interval (i * 1.5) second, i % 3 = 0,
  insert(insert(insert(insert(md5(i), 9, 0, '-'), 14, 0, '-'), 19, 0, '-'), 24, 0, '-'),
  json_object('k', i, 'tags', json_array('a', 'b'), 'v', i * 1.10),
  if(i % 10 <> 0, sqrt(i), NULL), date'2031-01-01' + interval (i % 3650) day
-FROM (SELECT seq AS i FROM seq_1_to_1000000) AS numbers
+FROM (SELECT seq AS i FROM seq_1_to_{}) AS numbers
 """
+
+_LARGE: Final = "CREATE TABLE {} (id int PRIMARY KEY, body longtext NOT NULL) CHARACTER SET utf8mb4"
+_LARGE_ROWS: Final = """
+INSERT INTO {} SELECT i, repeat(concat(md5(i), '"é', char(10)), 28728)
+FROM (SELECT seq AS i FROM seq_1_to_{}) AS numbers
+"""
+"""A row is 1 MiB and a little."""
 
 _WIDE: Final = (
     "CREATE TABLE t{} (id int PRIMARY KEY, a text, b decimal(10,2), c date, d datetime,"
@@ -62,10 +67,14 @@ def prepare() -> None:
     with pymysql.connect(**server(), autocommit=True) as admin, admin.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE IF NOT EXISTS {DATABASE}")
         cursor.execute(f"USE {DATABASE}")
-        if not cursor.execute("SHOW TABLES LIKE 'mixed_rows'"):
-            cursor.execute(_TABLE)
-            cursor.execute(_ROWS)
-            cursor.execute("ANALYZE TABLE mixed_rows")
+        for table, create, fill, rows in (
+            (TABLE, _TABLE, _ROWS, ROWS),
+            (LARGE_TABLE, _LARGE, _LARGE_ROWS, LARGE_ROWS),
+        ):
+            if not cursor.execute("SHOW TABLES LIKE %s", [table]):
+                cursor.execute(create.format(table))
+                cursor.execute(fill.format(table, rows))
+                cursor.execute(f"ANALYZE TABLE {table}")
         cursor.execute(f"CREATE DATABASE IF NOT EXISTS {WIDE_DATABASE}")
         cursor.execute(f"USE {WIDE_DATABASE}")
         found = {name for (name,) in cursor.fetchall()} if cursor.execute("SHOW TABLES") else set()
