@@ -64,6 +64,8 @@ class Dispatcher:
         self._stale_check_seconds = stale_check_seconds
         self._first_after_seconds = first_after_seconds
         self._failures = 0
+        self._put_off: list[HeldJob] = []
+        """Told of while something failed. Nobody else may send them before their lease ends."""
         self._stale_check_at = -math.inf
 
     async def run(self, *, task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED) -> None:
@@ -76,14 +78,20 @@ class Dispatcher:
                 await trio.sleep_until(next_round)
                 hinted = [await self._hints.receive()]
                 hinted += self._hints.receive_waiting(limit=BATCH - 1)
-            if hinted and self._failures == 0:
+            held = [hint.held for hint in hinted if hint.held is not None]
+            if self._failures:
+                self._put_off = [*self._put_off, *held][-BATCH:]
+            elif hinted:
                 next_round = trio.current_time() + GATHER_SECONDS
-                await self._publish([hint.held for hint in hinted if hint.held is not None])
+                await self._publish(held)
                 named = [hint.job_id for hint in hinted if hint.held is None]
                 if named and self._failures == 0:
                     await self._round(named)
             if trio.current_time() >= next_sweep:
                 await self._sweep()
+                if self._put_off and self._failures == 0:
+                    put_off, self._put_off = self._put_off, []
+                    await self._publish(put_off)
                 next_sweep = trio.current_time() + self._sweep_seconds
 
     async def _sweep(self) -> None:

@@ -16,11 +16,13 @@ from aiormq import Channel
 
 from tests.e2e import broker
 from tests.e2e.cluster import Cluster
-from tests.faults.wire_rig import ENDING_SECONDS, QUICK, SLOW, Rig
+from tests.faults.wire_rig import QUICK, SLOW, Rig
 from tests.servers.vhosts import COMMAND_SECONDS
 from tests.servers.waiting import eventually_sync
 
 FELT_SECONDS: Final = 120.0
+RECOVERY_SECONDS: Final = 150.0
+"""Tries that failed for long are up to half a minute apart, and a breaker is open as long."""
 JOBS: Final = 2
 """That come while it holds, beside one that runs already."""
 
@@ -131,7 +133,7 @@ def run_broker_case(
         felt = count_of(rig, fault) - counted
     began_at = time.monotonic()
     for job_id in job_ids:
-        job = rig.ended(job_id, deadline_seconds=ENDING_SECONDS)
+        job = rig.ended(job_id, deadline_seconds=RECOVERY_SECONDS)
         assert (job["status"], job["takeovers"]) == ("completed", 0)
     return BrokerEnding(fault, felt, time.monotonic() - began_at)
 

@@ -41,7 +41,10 @@ LINKS: Final = (
 EVERYTHING: Final = tuple(product(LINKS, Kind))
 
 PACE_SECONDS: Final = 0.25
-"""A job so often, whatever happens."""
+"""A job so often, whatever happens, while fewer than the following are active."""
+MOST_ACTIVE: Final = 60
+"""More than come in the longest fault: a machine that is too slow for the pace would only pile up
+jobs, and what is measured would be that."""
 CALLERS: Final = 16
 RECOVERY_SECONDS: Final = 90.0
 SCHEMA_EVERY: Final = 5
@@ -116,6 +119,7 @@ class SteadyLoad:
     api: Api
     connection_id: str
     chance: random.Random
+    active_count: Callable[[], int]
     accepted: list[str] = field(default_factory=list)
     answers: "Counter[str]" = field(default_factory=Counter)
     """By what was asked for, and the status."""
@@ -138,6 +142,8 @@ class SteadyLoad:
             for number in count():
                 if self._enough.wait(PACE_SECONDS):
                     break
+                if self.active_count() >= MOST_ACTIVE:
+                    continue
                 asked.append(pool.submit(self._post, number, self._fields(number)))
                 if number % SCHEMA_EVERY == 0:
                     asked.append(pool.submit(self._ask_schema))

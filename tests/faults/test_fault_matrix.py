@@ -81,8 +81,13 @@ def test_whatever_link_fails_in_whatever_way_no_job_is_lost(
         address = postgres_connection(shop, host="127.0.0.1", port=proxies[SOURCE].port)
         connection = api.connect(address)
         assert connection.status == 201
-        load = SteadyLoad(api, connection.body["id"], chance=random.Random(seed))  # noqa: S311
         records = Records(client, cluster.mongo_name)
+        load = SteadyLoad(
+            api,
+            connection.body["id"],
+            chance=random.Random(seed),  # noqa: S311 - as above
+            active_count=records.active_count,
+        )
         with load.flowing():
             steps = run_steps(proxies, records, chance, plan, hold_seconds=hold_seconds)
         wait_for_the_last(records)

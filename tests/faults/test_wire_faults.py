@@ -114,8 +114,8 @@ def test_the_broker_may_refuse_return_and_close(
         control.own_user() as user,
         rig(cluster, shop, s3_client, repeats=True, user=user) as it,
     ):
-        endings = [
-            run_broker_case(it, each, control, user=user, tries=ENOUGH_TO_OPEN)
-            for each in BrokerFault
-        ]
+        endings = []
+        for each in BrokerFault:
+            endings.append(run_broker_case(it, each, control, user=user, tries=ENOUGH_TO_OPEN))
+            print(endings[-1], flush=True)
     written("broker", broker_table(endings))

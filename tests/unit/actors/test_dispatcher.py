@@ -248,3 +248,28 @@ async def test_what_was_sent_before_the_broker_went_away_is_not_sent_again(
         assert len(sender.sent) == 3
         assert sum(job is not None and job.dispatched_at is not None for job in dispatched) == 3
         nursery.cancel_scope.cancel()
+
+
+async def test_a_held_job_that_came_while_the_broker_failed_is_sent_with_the_next_sweep(
+    autojump_clock: trio.testing.MockClock, bench: Bench
+) -> None:
+    """Nobody else may send it: else it would wait for the end of its lease."""
+    sender = FakeSender()
+    sender.down_until = 2.0
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(a_dispatcher(bench, sender).run)
+        await trio.sleep(1)
+        jobs = [a_job(), a_job()]
+        for job in jobs:
+            await bench.records.jobs.insert(job, dispatch_lease_seconds=15)
+            bench.dispatch_hints.offer(
+                DispatchHint(job.id, HeldJob(job, until=trio.current_time() + 7.5))
+            )
+            await trio.sleep(0.1)
+        assert sender.sent == []
+        await trio.sleep(5)
+        assert [job_id for job_id, _ in sender.sent] == [jobs[1].id]
+        await trio.sleep(15)
+        assert {job_id for job_id, _ in sender.sent} == {job.id for job in jobs}
+        assert len(sender.sent) == 2
+        nursery.cancel_scope.cancel()
