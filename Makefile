@@ -11,7 +11,7 @@ WORKERS ?= 1
 SPREAD := -n $(TEST_PROCESSES) --dist loadfile --max-worker-restart 0
 PY := $(BIN)/python
 
-.PHONY: help demo test test-unit test-engine run check format services services-down up down kind-up kind-down bench performance faults nightly docs verify-sources lock clean
+.PHONY: help demo test test-unit test-engine run check format services services-down up down kind-up kind-down bench performance faults nightly docs console verify-sources lock clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -95,6 +95,9 @@ docs: setup-dev ## Write anew what is generated: types, settings and their examp
 	@$(PY) -m scripts.settings_document
 	@$(PY) -m scripts.broker_definitions
 	@$(PY) -m scripts.message_documents
+
+console: setup-dev ## Build the console's page from console/ (needs npm)
+	@cd console && npm ci --ignore-scripts --silent --no-audit --no-fund && npm run --silent types && npm run --silent build
 
 verify-sources: export DSN := $(DSN)
 verify-sources: setup-dev ## Check a connector against a server of yours: DSN=scheme://user@host:port/database

@@ -11,6 +11,7 @@ from fetcher.api.asgi import OF_SOURCE, ROUTE, AsgiApp, note
 from fetcher.api.audit_routes import audit_routes
 from fetcher.api.authorization import Authorization
 from fetcher.api.connection_routes import connection_routes
+from fetcher.api.console_page import console_routes
 from fetcher.api.cors import Cors
 from fetcher.api.http_exchange import NO_TIMEOUT, HttpExchange
 from fetcher.api.job_routes import job_routes
@@ -86,7 +87,8 @@ def tenant_handlers(services: ApiServices) -> Mapping[str, Handler]:
 
 def manager_routes(services: ApiServices) -> list[Route]:
     """Every route of the Manager but that of the document, which is made from them."""
-    return [*system_routes(services.system), *_product_routes(services), *swagger_routes()]
+    pages = [*swagger_routes(), *(console_routes() if services.settings.console else ())]
+    return [*system_routes(services.system), *_product_routes(services), *pages]
 
 
 def _product_routes(services: ApiServices) -> list[Route]:

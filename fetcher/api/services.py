@@ -102,6 +102,7 @@ class HttpSettings:
     """How many requests of one tenant, event streams among them, a process works on at once."""
     result_redirect: bool = False
     result_preview: bool = True
+    console: bool = True
     jobs_max_pending: int = 0
     jobs_max_pending_per_product: int = 0
     sqlite_allowed: bool = False

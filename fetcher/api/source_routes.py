@@ -1,9 +1,13 @@
 """What opens a connection's database: ``/v1/management/connections`` (spec rest-api 8.7 to 8.9)."""
 
+from collections.abc import Mapping
+from typing import Final
+
 from quart import Response, request
 
 from fetcher.api.asgi import caller_of
 from fetcher.api.connection_routes import ROOT
+from fetcher.api.list_parameters import invalid_parameter, last_values
 from fetcher.api.models.connections import ConnectionSchemaAnswer, ConnectionTestAnswer
 from fetcher.api.models.schema_validation import (
     SchemaMismatchAnswer,
@@ -14,7 +18,7 @@ from fetcher.api.path_ids import connection_id
 from fetcher.api.payloads import read_payload
 from fetcher.api.refusals import BODY, ID, OPENED_SOURCE, SOURCE_FAILED
 from fetcher.api.request_tenant import request_tenant, tenant_limiter
-from fetcher.api.routing import Route, Success, answer, large_answer
+from fetcher.api.routing import Route, Success, answer, large_answer, query_parameter
 from fetcher.api.services import ApiServices
 from fetcher.commands.connection_test import ConnectionTest
 from fetcher.commands.resolve_sources import ResolveSources
@@ -23,6 +27,8 @@ from fetcher.queries.find_connection import FindConnection
 from fetcher.queries.fresh_looks import FreshLooks
 from fetcher.queries.get_connection_schema import GetConnectionSchema
 from fetcher.queries.validate_schema import ValidateSchema
+
+DETAILS: Final = "details"
 
 
 class SourceRoutes:
@@ -53,9 +59,10 @@ class SourceRoutes:
         return answer(ConnectionTestAnswer.of(reached))
 
     async def schema(self, id: str) -> Response:  # noqa: A002 - the route template's name
-        found = await self._schema(connection_id(id), tenant=request_tenant(self._tenant))
+        found_id, details = connection_id(id), wants_details(last_values(request.args))
+        found = await self._schema(found_id, tenant=request_tenant(self._tenant))
         return await large_answer(
-            lambda: ConnectionSchemaAnswer.of(found.connection, found.snapshot)
+            lambda: ConnectionSchemaAnswer.of(found.connection, found.snapshot, details=details)
         )
 
     async def validate(self) -> Response:
@@ -68,6 +75,14 @@ class SourceRoutes:
         if mismatches:
             return answer(SchemaMismatchAnswer.of(mismatches), 422)
         return answer(SchemaValidAnswer())
+
+
+def wants_details(sent: Mapping[str, str]) -> bool:
+    """Raise ``FET-0405``. Without the parameter the answer is the reference's."""
+    text = sent.get(DETAILS, "false")
+    if text not in ("true", "false"):
+        raise invalid_parameter(DETAILS, "must be true or false")
+    return text == "true"
 
 
 def source_routes(services: ApiServices, fresh_looks: FreshLooks) -> list[Route]:
@@ -110,7 +125,12 @@ def source_routes(services: ApiServices, fresh_looks: FreshLooks) -> list[Route]
             resource="connections",
             action="get",
             handler=routes.schema,
-            refusals=[*ID, *OPENED_SOURCE, *SOURCE_FAILED, "rate_limit_exceeded"],
+            parameters=[
+                query_parameter(
+                    DETAILS, "Types, keys and estimates beside the names", type="boolean"
+                )
+            ],
+            refusals=["FET-0405", *ID, *OPENED_SOURCE, *SOURCE_FAILED, "rate_limit_exceeded"],
             successes={200: Success(description="The schema", model=ConnectionSchemaAnswer)},
         ),
     ]

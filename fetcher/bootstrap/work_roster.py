@@ -203,6 +203,7 @@ class WorkRoster:
 
 def http_settings(settings: Settings) -> HttpSettings:
     return HttpSettings(
+        console=settings.console_enabled,
         cors_origins=settings.allowed_origins,
         document=document_facts(settings),
         max_page_limit=settings.max_pagination_limit,

@@ -5,7 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-PACKAGES: Final[Mapping[str, str]] = MappingProxyType({"promtool": "prometheus"})
+PACKAGES: Final[Mapping[str, str]] = MappingProxyType(
+    {"promtool": "prometheus", "chromium": "chromium"}
+)
 """By program, Debian's package that has it."""
 
 Find = Callable[[str], str | None]

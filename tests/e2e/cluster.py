@@ -250,9 +250,10 @@ def starting_embedded(
     folder: Path, changes: Mapping[str, str], *, name: str = "all", module: str = "fetcher"
 ) -> Iterator[tuple[FetcherProcess, Api]]:
     """As :func:`embedded`, which may end at any moment: nothing is expected of it."""
-    port = free_port()
+    address = changes.get("SERVER_ADDRESS", f"127.0.0.1:{free_port()}")
+    port = int(address.rpartition(":")[2])
     environment = {
-        "SERVER_ADDRESS": f"127.0.0.1:{port}",
+        "SERVER_ADDRESS": address,
         "READYZ_DRAIN_DELAY_SEC": "0.5",
         "SHUTDOWN_JOB_WAIT_SEC": "5",
         "PYTHONPATH": str(ROOT),

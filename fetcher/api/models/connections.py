@@ -21,7 +21,7 @@ from fetcher.commands.connection_test import Reached
 from fetcher.domain.connections import Connection, ConnectionPage
 from fetcher.domain.json_values import JsonObject
 from fetcher.domain.timestamps import rfc3339
-from fetcher_engine import SchemaSnapshot
+from fetcher_engine import SchemaSnapshot, TableSnapshot
 
 AnyJson = Annotated[object, WithJsonSchema({})]
 Timestamp = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
@@ -221,9 +221,44 @@ class ConnectionTestAnswer(Answer):
         return cls(latency_ms=reached.latency_ms)
 
 
+class ColumnAnswer(Answer):
+    """``type`` in the database's own words."""
+
+    name: str
+    type: str
+    nullable: bool
+    primary_key: bool
+
+
 class TableAnswer(Answer):
+    """``columns`` and ``estimated_rows`` where details were asked for and the source tells them;
+    the columns stand in the table's own order."""
+
     name: str
     fields: list[str]
+    columns: list[ColumnAnswer] | None = None
+    estimated_rows: int | None = None
+
+    @classmethod
+    def of(cls, table: TableSnapshot, *, details: bool) -> Self:
+        fields = sorted(table.fields, key=str.encode)
+        if not details:
+            return cls(name=table.name, fields=fields)
+        columns = [
+            ColumnAnswer(
+                name=column.name,
+                type=column.type,
+                nullable=column.nullable,
+                primary_key=column.primary_key,
+            )
+            for column in table.columns
+        ]
+        return cls(
+            name=table.name,
+            fields=fields,
+            columns=columns or None,
+            estimated_rows=table.estimated_rows,
+        )
 
 
 class ConnectionSchemaAnswer(Answer):
@@ -234,7 +269,7 @@ class ConnectionSchemaAnswer(Answer):
     tables: list[TableAnswer]
 
     @classmethod
-    def of(cls, connection: Connection, snapshot: SchemaSnapshot) -> Self:
+    def of(cls, connection: Connection, snapshot: SchemaSnapshot, *, details: bool) -> Self:
         """Tables and fields in byte order."""
         return cls(
             id=str(connection.id),
@@ -242,7 +277,7 @@ class ConnectionSchemaAnswer(Answer):
             database_name=connection.database_name,
             type=str(connection.type),
             tables=[
-                TableAnswer(name=table.name, fields=sorted(table.fields, key=str.encode))
+                TableAnswer.of(table, details=details)
                 for table in sorted(snapshot.tables, key=lambda table: table.name.encode())
             ],
         )

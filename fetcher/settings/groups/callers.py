@@ -70,7 +70,11 @@ class CallerSettings(SettingsGroup):
 
 
 class DocumentSettings(SettingsGroup):
-    TITLE: ClassVar[str] = "The API's document"
+    TITLE: ClassVar[str] = "The API's document and the console"
+
+    console_enabled: Annotated[
+        bool, Field(description="Serve the console, a page for people, at `/console`"), MANAGER
+    ] = True
 
     swagger_title: Annotated[str, Field(description="What the document calls the API"), MANAGER] = (
         ""

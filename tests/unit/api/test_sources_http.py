@@ -8,7 +8,7 @@ from trio.testing import MockClock
 
 from fetcher.domain.connections import TlsSettings
 from fetcher.domain.ids import new_connection_id
-from fetcher_engine import SchemaSnapshot, SourceFailure, Stage, TableSnapshot
+from fetcher_engine import ColumnSnapshot, SchemaSnapshot, SourceFailure, Stage, TableSnapshot
 from tests.unit.api.harness import CONNECTIONS, Answered, Api, a_connection, a_request, an_api
 
 
@@ -134,6 +134,48 @@ async def test_schema_is_sorted_by_bytes() -> None:
             {"name": "éclair", "fields": []},
         ],
     }
+
+
+async def test_schema_with_details_tells_types_keys_and_estimates() -> None:
+    api, connection_id = await an_api_with_connection()
+    columns = (
+        ColumnSnapshot("total", "numeric(10,2)"),
+        ColumnSnapshot("id", "bigint", nullable=False, primary_key=True),
+    )
+    api.engines.source("sales_db").schema = SchemaSnapshot(
+        "",
+        (
+            TableSnapshot("orders", ("total", "id"), columns, estimated_rows=0),
+            TableSnapshot("notes", ("text",)),
+        ),
+    )
+    answered = await api.get(f"{CONNECTIONS}/{connection_id}/schema?details=true")
+    assert answered.json["tables"] == [
+        {"name": "notes", "fields": ["text"]},
+        {
+            "name": "orders",
+            "fields": ["id", "total"],
+            "columns": [
+                {
+                    "name": "total",
+                    "type": "numeric(10,2)",
+                    "nullable": True,
+                    "primaryKey": False,
+                },
+                {"name": "id", "type": "bigint", "nullable": False, "primaryKey": True},
+            ],
+            "estimatedRows": 0,
+        },
+    ]
+    plain = await api.get(f"{CONNECTIONS}/{connection_id}/schema?details=false")
+    assert plain.json["tables"][1] == {"name": "orders", "fields": ["id", "total"]}
+
+
+@pytest.mark.parametrize("text", ["1", "True", "yes"])
+async def test_details_are_true_or_false(text: str) -> None:
+    api, connection_id = await an_api_with_connection()
+    answered = await api.get(f"{CONNECTIONS}/{connection_id}/schema?details={text}")
+    assert answered.problem == (400, "FET-0405", "Invalid Query Parameter")
 
 
 async def test_schema_without_tables_is_an_empty_list() -> None:

@@ -1,0 +1,168 @@
+// One table of the request: which of its fields are read, and which rows.
+import { useState } from "preact/hooks";
+import type { Table } from "../api/types";
+import { addTable, draft, kindOf, operatorsOf, removeTable, setConditions, valueOf, type Kind } from "../request";
+import { texts } from "../texts";
+import { Button, Field } from "../ui/parts";
+import { LimitLine } from "./build";
+import { columnsOf } from "./schema";
+
+const t = texts.build;
+
+interface Props {
+  source: string;
+  table: string;
+  fields: string[];
+  known: Table | undefined;
+  most: number | undefined;
+}
+
+export function ChosenTable({ source, table, fields, known, most }: Props) {
+  const columns = known ? columnsOf(known) : fields.filter((name) => name !== "*").map((name) => ({ name, type: "" }));
+  const isAll = fields.includes("*");
+  const conditions = draft.value.dataRequest.filters?.[source]?.[table] ?? {};
+  const types = new Map(columns.map((column) => [column.name, column.type]));
+  const used = isAll ? columns.length : fields.length;
+
+  function toggle(name: string): void {
+    const before = isAll ? columns.map((column) => column.name) : fields;
+    const after = before.includes(name) ? before.filter((each) => each !== name) : [...before, name];
+    if (after.length > 0) addTable(source, table, after);
+  }
+
+  return (
+    <section class="card chosen" aria-label={`${source} · ${table}`}>
+      <div class="page-head">
+        <h3><span class="faint">{source} ·</span> {table}</h3>
+        <Button kind="quiet" label={t.removeTable(table)} onClick={() => removeTable(source, table)}>✕</Button>
+      </div>
+      <LimitLine used={used} most={most} what={t.limitFields} />
+      <div class="fields">
+        <label class="check">
+          <input type="checkbox" checked={isAll} onChange={() => addTable(source, table, isAll ? columns.map((column) => column.name) : ["*"])} />
+          <strong>{t.allFields}</strong>
+        </label>
+        {columns.map((column) => (
+          <label class="check" key={column.name}>
+            <input
+              type="checkbox"
+              checked={isAll || fields.includes(column.name)}
+              disabled={!isAll && most !== undefined && fields.length >= most && !fields.includes(column.name)}
+              onChange={() => toggle(column.name)}
+            />
+            <span>{column.name} <span class="faint">{column.type}</span></span>
+          </label>
+        ))}
+      </div>
+      {Object.entries(conditions).flatMap(([field, operators]) => Object.entries(operators).map(([operator, values]) => (
+        <Condition
+          key={`${field}\n${operator}`}
+          field={field}
+          operator={operator}
+          values={values}
+          kind={kindOf(types.get(field) ?? "")}
+          onChange={(next, nextValues) => {
+            const { [operator]: _old, ...others } = operators;
+            setConditions(source, table, field, { ...others, [next]: nextValues });
+          }}
+          onRemove={() => {
+            const { [operator]: _old, ...others } = operators;
+            setConditions(source, table, field, others);
+          }}
+        />
+      )))}
+      <NewCondition
+        fields={columns.map((column) => column.name)}
+        onAdd={(field) => {
+          const taken = conditions[field] ?? {};
+          const operator = operatorsOf(kindOf(types.get(field) ?? "")).find((each) => !(each in taken));
+          if (operator) setConditions(source, table, field, { ...taken, [operator]: startValues(operator) });
+        }}
+      />
+    </section>
+  );
+}
+
+function startValues(operator: string): unknown[] {
+  if (operator === "is_null" || operator === "not_null") return [true];
+  return operator === "between" ? ["", ""] : [""];
+}
+
+interface ConditionProps {
+  field: string;
+  operator: string;
+  values: unknown[];
+  kind: Kind;
+  onChange: (operator: string, values: unknown[]) => void;
+  onRemove: () => void;
+}
+
+function Condition({ field, operator, values, kind, onChange, onRemove }: ConditionProps) {
+  const known = operatorsOf(kind);
+  const shown = known.includes(operator) ? known : [operator, ...known];
+
+  function choose(next: string): void {
+    const isSameShape = (next === "between") === (operator === "between") && !["is_null", "not_null"].some((each) => each === next || each === operator);
+    onChange(next, isSameShape ? (["in", "nin"].includes(next) ? values : values.slice(0, next === "between" ? 2 : 1)) : startValues(next));
+  }
+
+  return (
+    <div class="condition">
+      <code class="condition-field">{field}</code>
+      <select aria-label={`${t.filterOperator}: ${field}`} value={operator} onChange={(event) => choose(event.currentTarget.value)}>
+        {shown.map((each) => <option key={each} value={each}>{t.operators[each] ?? each}</option>)}
+      </select>
+      <Values field={field} operator={operator} values={values} kind={kind} onChange={(next) => onChange(operator, next)} />
+      <Button kind="quiet" label={t.removeFilter(field)} onClick={onRemove}>✕</Button>
+    </div>
+  );
+}
+
+function Values({ field, operator, values, kind, onChange }: { field: string; operator: string; values: unknown[]; kind: Kind; onChange: (values: unknown[]) => void }) {
+  if (operator === "is_null" || operator === "not_null") return null;
+  if (operator === "in" || operator === "nin") {
+    return (
+      <textarea
+        rows={2}
+        aria-label={`${t.filterValues}: ${field}`}
+        placeholder={t.filterValues}
+        value={values.map(String).join("\n")}
+        onInput={(event) => onChange(event.currentTarget.value.split("\n").map((each) => valueOf(each, kind)))}
+      />
+    );
+  }
+  if (kind === "boolean") {
+    return (
+      <select aria-label={`${t.filterValue}: ${field}`} value={String(values[0])} onChange={(event) => onChange([valueOf(event.currentTarget.value, kind)])}>
+        <option value="">…</option><option value="true">{texts.common.yes}</option><option value="false">{texts.common.no}</option>
+      </select>
+    );
+  }
+  const input = (index: number, label: string) => (
+    <input
+      aria-label={`${label}: ${field}`}
+      placeholder={label}
+      inputMode={kind === "number" ? "decimal" : undefined}
+      value={String(values[index] ?? "")}
+      onInput={(event) => onChange(Object.assign([...values], { [index]: valueOf(event.currentTarget.value, kind) }))}
+    />
+  );
+  return operator === "between" ? <>{input(0, t.filterFrom)}{input(1, t.filterTo)}</> : input(0, t.filterValue);
+}
+
+function NewCondition({ fields, onAdd }: { fields: string[]; onAdd: (field: string) => void }) {
+  const [field, setField] = useState("");
+  return (
+    <div class="filters">
+      <Field label={t.filterField}>
+        {(ids) => (
+          <select {...ids} value={field} onChange={(event) => setField(event.currentTarget.value)}>
+            <option value="">…</option>
+            {fields.map((each) => <option key={each}>{each}</option>)}
+          </select>
+        )}
+      </Field>
+      <Button disabled={field === ""} onClick={() => { onAdd(field); setField(""); }}>{t.filter}</Button>
+    </div>
+  );
+}

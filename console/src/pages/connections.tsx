@@ -1,0 +1,182 @@
+// All connections: found, tested, changed and deleted.
+import { signal } from "@preact/signals";
+import { useState } from "preact/hooks";
+import { asProblem, type Problem } from "../api/http";
+import { connections, operations, PAGE } from "../api/operations";
+import type { Connection, ConnectionBreaker } from "../api/types";
+import { href, place, replaceQuery } from "../router";
+import { product } from "../session";
+import { texts } from "../texts";
+import { useLoaded } from "../ui/load";
+import { Badge, Button, Dialog, Empty, Failed, Field, Loading } from "../ui/parts";
+import { tell } from "../ui/toasts";
+
+const MOST_PAGES = 50;
+const t = texts.connections;
+
+type Tested = { ms: number } | { problem: Problem };
+const tested = signal<Record<string, Tested>>({});
+
+/** Every connection that the caller may see, over all pages of the list. */
+export async function allConnections(abort?: AbortSignal): Promise<Connection[]> {
+  const found: Connection[] = [];
+  for (let page = 1; page <= MOST_PAGES; page += 1) {
+    const answer = await connections.list(page, abort);
+    found.push(...answer.items);
+    if (answer.items.length < PAGE || found.length >= answer.total) break;
+  }
+  return found;
+}
+
+export function ConnectionsPage() {
+  const list = useLoaded((abort) => allConnections(abort), [product.value]);
+  // who may read connections need not be one who may read operations
+  const breakers = useLoaded((abort) => operations.breakers(abort).catch(() => null), [], 10_000);
+  const [removing, setRemoving] = useState<Connection>();
+  const words = place.value.query.get("q") ?? "";
+  const type = place.value.query.get("type") ?? "";
+  const down = new Map((breakers.value?.connections ?? []).map((each) => [each.connectionId, each]));
+  const all = list.value ?? [];
+  const shown = all.filter((each) => (!type || each.type === type) && matches(each, words));
+  return (
+    <>
+      <div class="page-head">
+        <h1>{t.title}</h1>
+        <a class="button primary" href={href(["connections", "new"])}>{t.add}</a>
+      </div>
+      {list.problem ? <Failed problem={list.problem}><Button onClick={list.reload}>{texts.common.reload}</Button></Failed> : null}
+      {list.value ? (
+        all.length === 0 ? <Empty title={t.empty}><p>{t.emptyText}</p></Empty> : (
+          <>
+            <div class="filters">
+              <Field label={t.searchLabel}>
+                {(ids) => <input {...ids} type="search" value={words} onInput={(event) => replaceQuery({ q: event.currentTarget.value, type })} />}
+              </Field>
+              <Field label={t.typeLabel}>
+                {(ids) => (
+                  <select {...ids} value={type} onChange={(event) => replaceQuery({ q: words, type: event.currentTarget.value })}>
+                    <option value="">{texts.common.all}</option>
+                    {[...new Set(all.map((each) => each.type))].sort().map((each) => <option key={each}>{each}</option>)}
+                  </select>
+                )}
+              </Field>
+              <p class="faint" role="status">{t.count(shown.length, all.length)}</p>
+            </div>
+            {shown.length === 0 ? <Empty title={t.noMatch} /> : (
+              <div class="table-box">
+                <table class="stacks">
+                  <thead>
+                    <tr><th scope="col">{t.name}</th><th scope="col">{t.database}</th><th scope="col">{texts.app.product}</th><th scope="col">{t.state}</th><th scope="col"><span class="visually-hidden">{texts.common.more}</span></th></tr>
+                  </thead>
+                  <tbody>
+                    {shown.map((each) => (
+                      <Row key={each.id} connection={each} breaker={down.get(each.id)} onRemove={() => setRemoving(each)} />
+                    ))}
+                  </tbody>
+                </table>
+              </div>
+            )}
+          </>
+        )
+      ) : list.loading ? <Loading /> : null}
+      {removing ? (
+        <RemoveDialog connection={removing} onClose={() => setRemoving(undefined)} onRemoved={() => { setRemoving(undefined); list.reload(); }} />
+      ) : null}
+    </>
+  );
+}
+
+function matches(connection: Connection, words: string): boolean {
+  const text = [connection.configName, connection.host, connection.databaseName, connection.productName, connection.type].join(" ").toLowerCase();
+  return words.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+}
+
+function Row({ connection, breaker, onRemove }: { connection: Connection; breaker: ConnectionBreaker | undefined; onRemove: () => void }) {
+  const { id, configName } = connection;
+  const where = connection.type === "SQLITE" ? connection.databaseName : `${connection.host}:${connection.port}/${connection.databaseName}`;
+  return (
+    <tr>
+      <td><strong>{configName}</strong><br /><span class="faint">{connection.type}</span></td>
+      <td>{where}</td>
+      <td>{connection.productName ?? <span class="faint">{texts.common.none}</span>}</td>
+      <td><State id={id} breaker={breaker} /></td>
+      <td>
+        <div class="actions">
+          <Button onClick={() => test(id)} label={`${t.test} ${configName}`}>{t.test}</Button>
+          <a class="button" href={href(["connections", id, "schema"])} aria-label={`${t.schema} ${configName}`}>{t.schema}</a>
+          <a class="button" href={href(["connections", id, "edit"])} aria-label={`${t.edit} ${configName}`}>{t.edit}</a>
+          <Button kind="danger" onClick={onRemove} label={`${t.remove} ${configName}`}>{t.remove}</Button>
+        </div>
+      </td>
+    </tr>
+  );
+}
+
+function State({ id, breaker }: { id: string; breaker: ConnectionBreaker | undefined }) {
+  const result = tested.value[id];
+  if (result && "problem" in result) {
+    const { problem } = result;
+    return (
+      <div role="status">
+        <Badge tone="bad">{problem.stage ? t.failed(problem.stage) : problem.title}</Badge>
+        <p class="hint">{problem.stage ? texts.failures.advice(problem.stage, problem.reason) : problem.message}</p>
+      </div>
+    );
+  }
+  if (result) return <span role="status"><Badge tone="good">{t.reached(result.ms)}</Badge></span>;
+  if (breaker) {
+    return (
+      <>
+        <Badge tone="bad">{t.down}</Badge>
+        <p class="hint">{texts.failures.at(breaker.stage, breaker.reason)} {texts.failures.advice(breaker.stage, breaker.reason)}</p>
+      </>
+    );
+  }
+  return <span class="faint">{t.untested}</span>;
+}
+
+/** Tries the connection and keeps what came of it for the list. */
+export async function test(id: string): Promise<void> {
+  let result: Tested;
+  try {
+    result = { ms: (await connections.test(id)).latencyMs };
+  } catch (error) {
+    result = { problem: asProblem(error) };
+  }
+  tested.value = { ...tested.value, [id]: result };
+}
+
+export function forgetTest(id: string): void {
+  const { [id]: _gone, ...rest } = tested.value;
+  tested.value = rest;
+}
+
+function RemoveDialog({ connection, onClose, onRemoved }: { connection: Connection; onClose: () => void; onRemoved: () => void }) {
+  const [problem, setProblem] = useState<Problem>();
+  async function remove(): Promise<void> {
+    try {
+      await connections.remove(connection.id);
+    } catch (error) {
+      setProblem(asProblem(error));
+      return;
+    }
+    tell(t.removed(connection.configName));
+    onRemoved();
+  }
+  return (
+    <Dialog title={t.removeTitle(connection.configName)} onClose={onClose}>
+      <p>{t.removeText}</p>
+      {problem ? (
+        <Failed problem={problem}>
+          {problem.status === 409 ? (
+            <p>{t.conflict} <a href={href(["jobs"], { connection: connection.configName, status: "processing" })}>{t.conflictJobs}</a></p>
+          ) : null}
+        </Failed>
+      ) : null}
+      <div class="actions">
+        <Button kind="danger" onClick={remove}>{t.remove}</Button>
+        <Button onClick={onClose}>{texts.common.cancel}</Button>
+      </div>
+    </Dialog>
+  );
+}

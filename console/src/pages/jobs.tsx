@@ -1,0 +1,204 @@
+// The list of jobs: as long as it is, live by the stream of ended jobs and by looking again.
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { asProblem, type Problem } from "../api/http";
+import { jobs, type JobQuery } from "../api/operations";
+import { follow } from "../api/stream";
+import type { JobPage as JobPageAnswer, JobStatus, JobSummary } from "../api/types";
+import { href, place, replaceQuery } from "../router";
+import { product, token } from "../session";
+import { texts } from "../texts";
+import { ago, bytes, count, seconds, between } from "../ui/format";
+import { Badge, Button, Empty, Failed, Field, Loading, type Tone } from "../ui/parts";
+import { Rows } from "../ui/rows";
+
+const t = texts.jobs;
+const ROW_HEIGHT = 62;
+/** New and running jobs are no events; the newest page is looked at again this often. */
+const LOOK_MS = 3000;
+const STATUSES: JobStatus[] = ["pending", "processing", "completed", "failed", "cancelled"];
+export const TONES: Record<JobStatus, Tone> = { pending: "idle", processing: "busy", completed: "good", failed: "bad", cancelled: "warn" };
+const FILTERS = ["status", "source", "connection", "startDate", "endDate"] as const;
+
+export function JobsPage() {
+  const query = place.value.query;
+  const filters: JobQuery = {};
+  for (const name of FILTERS) {
+    const value = query.get(name);
+    if (value) filters[name] = value;
+  }
+  const key = JSON.stringify(filters);
+  const list = useJobs(filters, key);
+
+  function choose(name: (typeof FILTERS)[number], value: string): void {
+    replaceQuery({ ...filters, [name]: value } as Record<string, string>);
+  }
+
+  const input = (name: (typeof FILTERS)[number], label: string, isDate = false) => (
+    <Field label={label}>
+      {(ids) => {
+        const shared = {
+          ...ids,
+          value: filters[name] ?? "",
+          onChange: (event: { currentTarget: { value: string } }) => choose(name, event.currentTarget.value),
+        };
+        return isDate ? <input {...shared} type="date" /> : <input {...shared} type="search" />;
+      }}
+    </Field>
+  );
+
+  return (
+    <>
+      <div class="page-head">
+        <h1>{t.title}</h1>
+        <span role="status"><Badge tone={list.live ? "good" : "warn"}>{list.live ? t.live : t.notLive}</Badge></span>
+        <a class="button primary" href={href(["build"])}>{texts.app.build}</a>
+      </div>
+      <div class="filters">
+        <Field label={t.status}>
+          {(ids) => (
+            <select {...ids} value={filters.status ?? ""} onChange={(event) => choose("status", event.currentTarget.value)}>
+              <option value="">{texts.common.all}</option>
+              {STATUSES.map((each) => <option key={each} value={each}>{t.statuses[each]}</option>)}
+            </select>
+          )}
+        </Field>
+        {input("source", t.source)}
+        {input("connection", t.connection)}
+        {input("startDate", t.from, true)}
+        {input("endDate", t.until, true)}
+      </div>
+      {list.problem ? <Failed problem={list.problem}><Button onClick={list.reload}>{texts.common.reload}</Button></Failed> : null}
+      {list.items.length > 0 ? (
+        <>
+          <p class="faint">{t.count(list.items.length, list.more)}</p>
+          <Rows items={list.items} rowHeight={ROW_HEIGHT} label={t.title} keyOf={(job) => job.id} onEnd={list.more ? list.next : undefined}>
+            {(job) => <JobRow job={job} />}
+          </Rows>
+        </>
+      ) : list.loading ? <Loading /> : list.problem ? null : <Empty title={t.empty}><p>{t.emptyText}</p></Empty>}
+    </>
+  );
+}
+
+function JobRow({ job }: { job: JobSummary }) {
+  const news =
+    job.error ? job.error.message
+    : job.waitingReason ? job.waitingReason
+    : job.cancelRequestedAt && job.status === "processing" ? t.cancelling
+    : job.rowCount != null && job.sizeBytes != null ? t.result(count(job.rowCount), bytes(job.sizeBytes))
+    : "";
+  return (
+    <a href={href(["jobs", job.id])}>
+      <span class="job-status"><Badge tone={TONES[job.status]}>{t.statuses[job.status]}</Badge></span>
+      <span class="grow two-lines">
+        <span><strong>{job.connections.join(", ")}</strong>{job.source ? ` · ${job.source}` : ""}</span>
+        <span class="faint">{news || job.id}</span>
+      </span>
+      <span class="faint number">
+        {ago(job.createdAt)}{job.startedAt ? <><br />{seconds(between(job.startedAt, job.completedAt))}</> : null}
+      </span>
+    </a>
+  );
+}
+
+interface JobList {
+  items: JobSummary[];
+  more: boolean;
+  live: boolean;
+  loading: boolean;
+  problem: Problem | undefined;
+  next: () => void;
+  reload: () => void;
+}
+
+function useJobs(filters: JobQuery, key: string): JobList {
+  const [items, setItems] = useState<JobSummary[]>([]);
+  const [cursor, setCursor] = useState<string | null>();
+  const [live, setLive] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const [loading, setLoading] = useState(true);
+  const [turn, setTurn] = useState(0);
+  const busy = useRef(false);
+  const whose = [key, product.value, token.value, turn] as const;
+
+  useEffect(() => {
+    const ended = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let isFirst = true;
+    setItems([]);
+    setCursor(undefined);
+    setLoading(true);
+
+    async function look(): Promise<void> {
+      clearTimeout(timer);
+      try {
+        const page = await jobs.list(filters, ended.signal);
+        setProblem(undefined);
+        if (isFirst) {
+          isFirst = false;
+          setItems(page.items);
+          setCursor(page.nextCursor ?? null);
+        } else {
+          setItems((old) => renewed(page, old));
+        }
+      } catch (error) {
+        if (ended.signal.aborted) return;
+        setProblem(asProblem(error));
+      }
+      setLoading(false);
+      timer = setTimeout(again, LOOK_MS);
+    }
+
+    function again(): void {
+      if (ended.signal.aborted) return;
+      if (document.visibilityState === "visible") void look();
+      else document.addEventListener("visibilitychange", again, { once: true, signal: ended.signal });
+    }
+
+    // several jobs that end together are one look
+    let isDue = false;
+    function soon(): void {
+      if (isDue) return;
+      isDue = true;
+      setTimeout(() => {
+        isDue = false;
+        again();
+      }, 300);
+    }
+
+    void look();
+    void follow("v1/fetcher/events", soon, setLive, ended.signal);
+    return () => {
+      ended.abort();
+      clearTimeout(timer);
+    };
+  }, whose);
+
+  const next = useCallback(() => {
+    if (!cursor || busy.current) return;
+    busy.current = true;
+    jobs.list({ ...filters, cursor })
+      .then((page) => {
+        setItems((old) => [...old, ...without(page.items, old)]);
+        setCursor(page.nextCursor ?? null);
+      })
+      .catch((error: unknown) => setProblem(asProblem(error)))
+      .finally(() => {
+        busy.current = false;
+      });
+  }, [cursor, key]);
+
+  return { items, more: Boolean(cursor), live, loading, problem, next, reload: () => setTurn((count) => count + 1) };
+}
+
+/** The newest page as it is now, and behind it what was read of older ones. */
+function renewed(newest: JobPageAnswer, old: JobSummary[]): JobSummary[] {
+  const oldest = newest.items.at(-1)?.createdAt;
+  if (!newest.nextCursor || oldest === undefined) return newest.items;
+  return [...newest.items, ...without(old, newest.items).filter((job) => job.createdAt <= oldest)];
+}
+
+function without(jobs: JobSummary[], others: JobSummary[]): JobSummary[] {
+  const known = new Set(others.map((job) => job.id));
+  return jobs.filter((job) => !known.has(job.id));
+}

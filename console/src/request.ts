@@ -1,0 +1,125 @@
+// The request for a job while it is being made: one value, changed by clicks and by its JSON alike.
+import { signal } from "@preact/signals";
+import type { Conditions, Filters, JobRequest, MappedFields } from "./api/types";
+import { product } from "./session";
+import { texts } from "./texts";
+
+export const draft = signal<JobRequest>(empty());
+
+export function empty(): JobRequest {
+  return { dataRequest: { mappedFields: {} }, metadata: { source: product.peek() } };
+}
+
+const e = texts.build.errors;
+
+/** Reads a request from its JSON. Throws Error with what is wrong. */
+export function parseRequest(text: string): JobRequest {
+  const read: unknown = JSON.parse(text);
+  if (!isObject(read) || !isObject(read["dataRequest"]) || !isObject(read["metadata"])) throw new Error(e.object);
+  const data = read["dataRequest"];
+  const fieldsAreLists = (tables: unknown) =>
+    isObject(tables) && Object.values(tables).every((fields) => Array.isArray(fields) && fields.every((field) => typeof field === "string"));
+  if (!isObject(data["mappedFields"]) || !Object.values(data["mappedFields"]).every(fieldsAreLists)) throw new Error(e.mapped);
+  const filters = data["filters"] ?? {};
+  const conditionsAreLists = (conditions: unknown) => isObject(conditions) && Object.values(conditions).every(Array.isArray);
+  const fieldsHaveConditions = (fields: unknown) => isObject(fields) && Object.values(fields).every(conditionsAreLists);
+  const tablesHaveFields = (tables: unknown) => isObject(tables) && Object.values(tables).every(fieldsHaveConditions);
+  if (!isObject(filters) || !Object.values(filters).every(tablesHaveFields)) throw new Error(e.filters);
+  return read as unknown as JobRequest;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return value !== null && typeof value === "object" && !Array.isArray(value);
+}
+
+function change(edit: (mapped: MappedFields, filters: Filters) => void): void {
+  const next = structuredClone(draft.peek());
+  const filters = next.dataRequest.filters ?? {};
+  edit(next.dataRequest.mappedFields, filters);
+  for (const source of Object.keys(filters)) {
+    const tables = filters[source] ?? {};
+    for (const table of Object.keys(tables)) {
+      if (!next.dataRequest.mappedFields[source]?.[table] || Object.keys(tables[table] ?? {}).length === 0) delete tables[table];
+    }
+    if (Object.keys(tables).length === 0) delete filters[source];
+  }
+  if (Object.keys(filters).length > 0) next.dataRequest.filters = filters;
+  else delete next.dataRequest.filters;
+  draft.value = next;
+}
+
+export function addTable(source: string, table: string, fields: string[]): void {
+  change((mapped) => {
+    (mapped[source] ??= {})[table] = fields;
+  });
+}
+
+export function removeTable(source: string, table: string): void {
+  change((mapped) => {
+    delete mapped[source]?.[table];
+    if (Object.keys(mapped[source] ?? {}).length === 0) delete mapped[source];
+  });
+}
+
+export function setConditions(source: string, table: string, field: string, conditions: Conditions): void {
+  change((_mapped, filters) => {
+    const fields = ((filters[source] ??= {})[table] ??= {});
+    if (Object.keys(conditions).length > 0) fields[field] = conditions;
+    else delete fields[field];
+  });
+}
+
+export function setProduct(source: string): void {
+  draft.value = { ...draft.peek(), metadata: { ...draft.peek().metadata, source } };
+}
+
+export type Kind = "number" | "text" | "time" | "boolean" | "other";
+
+const KINDS: readonly [Kind, RegExp][] = [
+  ["boolean", /^(bool|bit$|bit\(1\)|tinyint\(1\))/],
+  ["number", /^(.*int|num|dec|float|double|real|.*money|number|serial|bigserial|long$|binary_)/],
+  ["time", /(date|time|year)/],
+  ["text", /(char|text|clob|string|enum|set\(|uuid|uniqueidentifier|objectid|name|citext|json)/],
+];
+
+/** What sort of values a column has, from its database's own word for its type; "" is unknown. */
+export function kindOf(type: string): Kind {
+  const word = type.toLowerCase();
+  if (word === "") return "text";
+  return KINDS.find(([, pattern]) => pattern.test(word))?.[0] ?? "other";
+}
+
+const ORDERED = ["gt", "gte", "lt", "lte", "between"];
+const NULLS = ["is_null", "not_null"];
+
+export function operatorsOf(kind: Kind): string[] {
+  switch (kind) {
+    case "boolean":
+      return ["eq", "ne", ...NULLS];
+    case "text":
+      return ["eq", "ne", "like", "in", "nin", ...ORDERED, ...NULLS];
+    case "other":
+      return [...NULLS, "eq", "ne"];
+    default:
+      return ["eq", "ne", ...ORDERED, "in", "nin", ...NULLS];
+  }
+}
+
+/** A typed value; a number that a double would change stays a text, which the API reads exactly. */
+export function valueOf(text: string, kind: Kind): string | number | boolean {
+  if (kind === "boolean" && (text === "true" || text === "false")) return text === "true";
+  if (kind === "number" && text.trim() !== "" && String(Number(text)) === text.trim()) return Number(text);
+  return text;
+}
+
+/** The request as a command for a POSIX shell; a token is never in it. */
+export function asCurl(url: string, request: JobRequest, asksForToken: boolean): string {
+  const lines = [`curl -sS -X POST ${quoted(url)}`, `-H 'Content-Type: application/json'`];
+  if (asksForToken) lines.push(`-H "Authorization: Bearer $FETCHER_TOKEN"`);
+  lines.push(`-d ${quoted(JSON.stringify(request))}`);
+  return lines.join(" \\\n  ");
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}

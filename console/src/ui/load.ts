@@ -1,0 +1,62 @@
+// Reading from the API for as long as something is shown.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { asProblem, type Problem } from "../api/http";
+import { token } from "../session";
+
+export interface Loaded<T> {
+  value: T | undefined;
+  problem: Problem | undefined;
+  loading: boolean;
+  reload: () => void;
+}
+
+/**
+ * What `read` answers, read again when one of `keys` changes and, with `everyMs`, again and again
+ * while the page is visible. A value stays when a later reading fails.
+ */
+export function useLoaded<T>(
+  read: (signal: AbortSignal) => Promise<T>,
+  keys: readonly unknown[],
+  everyMs = 0,
+): Loaded<T> {
+  const [state, setState] = useState<Omit<Loaded<T>, "reload">>({
+    value: undefined, problem: undefined, loading: true,
+  });
+  const [turn, setTurn] = useState(0);
+  const latest = useRef(read);
+  latest.current = read;
+  const wasKeys = useRef<readonly unknown[]>(keys);
+  const sign = token.value;
+
+  useEffect(() => {
+    const ended = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const changed = keys.some((key, index) => key !== wasKeys.current[index]);
+    wasKeys.current = keys;
+    setState((old) => ({ value: changed ? undefined : old.value, problem: changed ? undefined : old.problem, loading: true }));
+
+    async function once(): Promise<void> {
+      try {
+        const value = await latest.current(ended.signal);
+        if (!ended.signal.aborted) setState({ value, problem: undefined, loading: false });
+      } catch (error) {
+        if (ended.signal.aborted) return;
+        setState((old) => ({ value: old.value, problem: asProblem(error), loading: false }));
+      }
+      if (everyMs > 0 && !ended.signal.aborted) timer = setTimeout(again, everyMs);
+    }
+
+    function again(): void {
+      if (document.visibilityState === "visible") void once();
+      else document.addEventListener("visibilitychange", again, { once: true, signal: ended.signal });
+    }
+
+    void once();
+    return () => {
+      ended.abort();
+      clearTimeout(timer);
+    };
+  }, [...keys, turn, sign, everyMs]);
+
+  return { ...state, reload: () => setTurn((count) => count + 1) };
+}

@@ -1,0 +1,60 @@
+// A list of any length of which only the rows in view are elements.
+import type { ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+
+interface RowsProps<T> {
+  items: readonly T[];
+  rowHeight: number;
+  label: string;
+  keyOf: (item: T) => string;
+  children: (item: T, index: number) => ComponentChildren;
+  /** Called when the end comes into view. */
+  onEnd?: (() => void) | undefined;
+  class?: string;
+}
+
+const MARGIN = 8;
+
+export function Rows<T>({ items, rowHeight, label, keyOf, children, onEnd, class: name = "" }: RowsProps<T>) {
+  const box = useRef<HTMLDivElement>(null);
+  const [view, setView] = useState({ top: 0, height: 600 });
+
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const look = () => setView({ top: element.scrollTop, height: element.clientHeight });
+    const sizes = new ResizeObserver(look);
+    sizes.observe(element);
+    element.addEventListener("scroll", look, { passive: true });
+    look();
+    return () => {
+      sizes.disconnect();
+      element.removeEventListener("scroll", look);
+    };
+  }, []);
+
+  const first = Math.max(0, Math.floor(view.top / rowHeight) - MARGIN);
+  const last = Math.min(items.length, Math.ceil((view.top + view.height) / rowHeight) + MARGIN);
+  useEffect(() => {
+    if (onEnd && last >= items.length) onEnd();
+  }, [last, items.length, onEnd]);
+
+  return (
+    <div class={`rows ${name}`} ref={box} role="list" aria-label={label} tabIndex={0}>
+      <div class="rows-space" style={{ height: `${items.length * rowHeight}px` }} role="presentation">
+        {items.slice(first, last).map((item, index) => (
+          <div
+            key={keyOf(item)}
+            class="row"
+            role="listitem"
+            aria-setsize={items.length}
+            aria-posinset={first + index + 1}
+            style={{ height: `${rowHeight}px`, transform: `translateY(${(first + index) * rowHeight}px)` }}
+          >
+            {children(item, first + index)}
+          </div>
+        ))}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,115 @@
+"""A person's first visit, from an empty service to the downloaded result."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.console.browser import keep_picture
+from tests.console.places import PRODUCT, a_service, console
+from tests.e2e.cluster import Api, opened
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Api]:
+    with a_service(tmp_path) as (_, served):
+        yield served
+
+
+def test_from_the_first_visit_to_the_downloaded_result(
+    api: Api, page: Page, tmp_path: Path
+) -> None:
+    page.goto(f"http://127.0.0.1:{api.port}/console")
+    expect(page.get_by_text("No connection yet")).to_be_visible()
+
+    page.get_by_role("link", name="New connection").click()
+    page.get_by_label("Type").select_option("SQLITE")
+    page.get_by_label("Name", exact=False).first.fill("x")
+    page.get_by_role("button", name="Register").click()
+    expect(page.get_by_text("3 to 100 letters, digits, - and _", exact=True)).to_be_visible()
+    form = page.locator("form.form")
+    form.get_by_label("Product").fill(PRODUCT)
+    form.get_by_label("Name").fill("shop")
+    form.get_by_label("File").fill("shop.db")
+    form.get_by_role("button", name="Register").click()
+    expect(page.get_by_text("shop is registered")).to_be_visible()
+
+    page.get_by_role("button", name="Test shop").click()
+    expect(page.get_by_text(re.compile(r"reached in \d+ ms"))).to_be_visible()
+
+    page.get_by_role("link", name="Schema shop").click()
+    page.get_by_role("button", name=re.compile("^items")).click()
+    fields = page.get_by_role("region", name="items").get_by_role("row")
+    expect(fields).to_have_count(5)
+    expect(fields.nth(4)).to_have_text("priceREALyes")
+    page.get_by_role("link", name="Use in a job").click()
+
+    table = page.get_by_role("region", name="shop · items")
+    expect(table.get_by_label("All fields")).to_be_checked()
+    table.get_by_label("made").uncheck()
+    table.get_by_label("Field", exact=True).select_option("price")
+    table.get_by_role("button", name="Add filter").click()
+    table.get_by_label("Operator: price").select_option("between")
+    table.get_by_label("From: price").fill("10")
+    table.get_by_label("To: price").fill("11.5")
+    written = page.get_by_label("The request").last
+    expect(written).to_have_value(re.compile(r'"between": \[\s*10,\s*11.5\s*\]'))
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_text("The request fits what is there.")).to_be_visible()
+    keep_picture(page, "journey-builder")
+    page.get_by_role("button", name="Run").click()
+
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_contain_text("completed")
+    expect(page.get_by_text("7 rows", exact=False).first).to_be_visible()
+    page.get_by_role("button", name="Preview").click()
+    shown = page.get_by_role("region", name="shop · items").get_by_role("row")
+    expect(shown).to_have_count(8)
+    expect(shown.nth(1)).to_have_text("40Größe <b>40</b>10")
+    keep_picture(page, "journey-result")
+
+    job_id = page.url.rpartition("/")[2]
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Signed and encrypted").click()
+    stored = tmp_path / "fetcher-data" / "objects" / api.job(job_id)["resultPath"]
+    assert Path(download.value.path()).read_bytes() == stored.read_bytes()
+    assert len(opened(tmp_path, job_id)["shop"]["items"]) == 7
+
+
+def test_the_request_is_edited_as_json_and_by_clicking_alike(api: Api, page: Page) -> None:
+    api.connect({"configName": "shop", "type": "SQLITE", "databaseName": "shop.db"})
+    page.goto(console(api, "/build"))
+    written = page.get_by_label("The request").last
+    written.fill("{")
+    expect(page.get_by_text("This is no request yet")).to_be_visible()
+    expect(page.get_by_role("button", name="Run")).to_be_disabled()
+    written.fill(
+        '{"dataRequest": {"mappedFields": {"shop": {"items": ["id", "name"]}},'
+        ' "filters": {"shop": {"items": {"name": {"like": ["Gr%"]}}}}},'
+        ' "metadata": {"source": "acme-reports", "note": "x"}}'
+    )
+    table = page.get_by_role("region", name="shop · items")
+    expect(table.get_by_label("Value: name")).to_have_value("Gr%")
+    table.get_by_label("price").check()
+    expect(written).to_have_value(re.compile('"name",\\s*"price"'))
+    expect(written).to_have_value(re.compile('"note": "x"'))
+    table.get_by_role("button", name="Remove the filter on name").click()
+    expect(written).not_to_have_value(re.compile("filters"))
+
+
+def test_jobs_that_end_elsewhere_appear_by_themselves(api: Api, page: Page) -> None:
+    api.connect({"configName": "shop", "type": "SQLITE", "databaseName": "shop.db"})
+    page.goto(console(api, "/jobs"))
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    expect(page.get_by_text("No job")).to_be_visible()
+    made = api.post_job({"shop": {"items": ["id"]}}).body["jobId"]
+    row = page.get_by_role("listitem").filter(has_text="shop")
+    expect(row).to_contain_text("completed")
+    expect(row).to_contain_text("300 rows")
+    row.get_by_role("link").click()
+    expect(page).to_have_url(re.compile(f"/jobs/{made}$"))
+    page.get_by_role("button", name="Run again").click()
+    expect(page).not_to_have_url(re.compile(f"/jobs/{made}$"))
+    expect(page.get_by_role("heading", level=1)).to_contain_text("completed")
