@@ -20,7 +20,7 @@ def table(figures: Sequence[SizesMeasured | AtOnceMeasured]) -> str:
     ]
     lines += [
         f"| {each.kind} | {each.idle_mib:.0f} |"
-        f" {' | '.join(f'{peak:.0f}' for peak in each.peaks_mib.values())} |"
+        f" {' | '.join(_cell(each, size) for size in sizes)} |"
         f" {each.growth_mib:.0f} | {100 * (each.ratio - 1):.0f} % |"
         for each in of_sizes
     ]
@@ -31,3 +31,8 @@ def table(figures: Sequence[SizesMeasured | AtOnceMeasured]) -> str:
         if isinstance(each, AtOnceMeasured)
     ]
     return "\n".join(lines) + "\n"
+
+
+def _cell(figure: SizesMeasured, size: int) -> str:
+    peak = figure.peaks_mib.get(size)
+    return "" if peak is None else f"{peak:.0f}"

@@ -4,7 +4,7 @@ import os
 import secrets
 import signal
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +12,17 @@ from typing import Any, Final
 
 import pymongo
 
-from tests.e2e.cluster import Api, Cluster
+from tests.e2e.cluster import START_SECONDS, Api, Cluster
 from tests.faults.memory_watch import MIB, MemoryWatched, resident_mib, watched
 from tests.faults.own_sources import Kind, OwnSource, Servers, own_source
 from tests.servers import amqp_cleaning
-from tests.servers.addresses import mariadb_address, postgres_address, read_settings, url_of
+from tests.servers.addresses import (
+    SqlAddress,
+    mariadb_address,
+    postgres_address,
+    read_settings,
+    url_of,
+)
 from tests.servers.s3_sink import S3Sink, s3_sink
 from tests.servers.waiting import eventually_sync
 
@@ -47,7 +53,9 @@ class WatchedWorker:
     pid: int
     idle_mib: float
 
-    def run(self, *post_jobs: Callable[[Api], str]) -> tuple[list[Any], MemoryWatched]:
+    def run(
+        self, *post_jobs: Callable[[Api], str], meanwhile: Callable[[], object] = lambda: None
+    ) -> tuple[list[Any], MemoryWatched]:
         """The records of jobs that the worker finds all at once, ended, and what they took."""
         with watched(self.pid) as memory:
             os.kill(self.pid, signal.SIGSTOP)
@@ -55,6 +63,7 @@ class WatchedWorker:
                 ids = [post(self.api) for post in post_jobs]
             finally:
                 os.kill(self.pid, signal.SIGCONT)
+            meanwhile()
             jobs = [self.api.wait_for_job(each, deadline_seconds=JOB_SECONDS) for each in ids]
         return jobs, memory
 
@@ -81,17 +90,20 @@ class MemoryWorld:
     def source(self, kind: Kind) -> Iterator[OwnSource]:
         """Registered, and empty."""
         with own_source(kind, self.servers, name=f"{kind}_{secrets.token_hex(4)}") as source:
-            created = self.api.connect(source.connection)
-            assert created.status == 201, created.body
+            eventually_sync(
+                lambda: self.api.connect(source.connection).status in (201, 409),
+                deadline_seconds=START_SECONDS,
+                what="the source is registered, or was by an attempt whose answer was late",
+            )
             yield source
 
 
 @contextmanager
 def memory_world(
-    *, keeps: bool = False, servers: Mapping[str, Any] | None = None, **changes: str
+    *, keeps: bool = False, mariadb: SqlAddress | None = None
 ) -> Iterator[MemoryWorld]:
-    """``keeps``: the bucket has what was put into it, else sizes alone. ``changes`` are settings,
-    ``servers`` are for those of :class:`Servers` that shall be others."""
+    """``keeps``: the bucket has what was put into it, else sizes alone. ``mariadb`` is in place of
+    the test server."""
     settings = read_settings()
     amqp_url = url_of(settings, "FETCHER_TEST_AMQP_URL", default_port=5672)
     mongo_uri = url_of(settings, "FETCHER_TEST_MONGO_URI", default_port=27017)
@@ -114,20 +126,15 @@ def memory_world(
             work_queue=of_broker[0],
             exchange=of_broker[1],
             event_queue=of_broker[2],
-            changes={
-                **SETTINGS,
-                "DATASOURCE_SQLITE_DIR": str(folder / "sources"),
-                **changes,
-            },
+            changes=SETTINGS | {"DATASOURCE_SQLITE_DIR": str(folder / "sources")},
         )
-        places = {
-            "postgres": postgres_address(settings),
-            "mariadb": mariadb_address(settings),
-            "sqlite_folder": folder / "sources",
-            **(servers or {}),
-        }
+        servers = Servers(
+            postgres=postgres_address(settings),
+            mariadb=mariadb or mariadb_address(settings),
+            sqlite_folder=folder / "sources",
+        )
         _, api = stack.enter_context(cluster.manager())
-        yield MemoryWorld(cluster, api, sink, Servers(**places))
+        yield MemoryWorld(cluster, api, sink, servers)
 
 
 def _idle_mib(pid: int) -> float:

@@ -141,7 +141,12 @@ class BsonWriter:
                     and len(text.encode()) > self._max_cell_bytes
                 ):
                     raise CellTooLarge(name)
-        return f"{{{','.join([f'{encode_text(name)}:{found[name]}' for name in sorted(found)])}}}"
+        # at once: each step between would copy a large text
+        parts = ["{"]
+        for name in sorted(found):
+            parts += (encode_text(name), ":", found[name], ",")
+        parts[max(1, len(parts) - 1) :] = "}"
+        return "".join(parts)
 
     def _learn(self, document: bytes) -> None:
         if self._lessons >= _MAX_LESSONS or len(document) > _LARGE_BYTES:

@@ -11,6 +11,7 @@ from fetcher.datasources.sqlite.types import ValueRenderer
 from fetcher_engine import EncodedBatch, SourceFailure, Stage
 
 BATCH_BYTES: Final = 256 * 1024
+LARGE_BYTES: Final = 1024 * 1024
 
 
 class TableRows:
@@ -29,6 +30,7 @@ class TableRows:
         self._template = renderer.row_template(query.fields)
         self._batch_bytes = batch_bytes
         self._max_cell_bytes = max_cell_bytes
+        self._large_bytes = min(LARGE_BYTES, max_cell_bytes)
         self._rows: Iterator[Sequence[object]] | None = None
 
     def next_batch(self, connection: sqlite3.Connection) -> EncodedBatch | None:
@@ -40,13 +42,19 @@ class TableRows:
             self._rows = connection.execute(self._query.statement, self._query.values)
         texts: list[str] = []
         gathered = 0
+        pieces: list[bytes] = []
         while gathered < self._batch_bytes and (row := self._next_row()) is not None:
+            if self._is_large(row):
+                pieces = [*self._renderer.pieces(self._query.fields, row)]
+                break
             text = self._template % self._renderer.cells(row)
             texts.append(text)
             gathered += len(text)
-        if not texts:
-            return None
-        return EncodedBatch(self._query.name, ",".join(texts).encode(), len(texts))
+        row = None  # a large one is not held while its pieces are joined
+        count = len(texts) + bool(pieces)
+        if texts:
+            pieces = [",".join(texts).encode(), *([b","] if pieces else []), *pieces]
+        return EncodedBatch(self._query.name, b"".join(pieces), count) if count else None
 
     def _next_row(self) -> Sequence[object] | None:
         row: Sequence[object] | None = None
@@ -57,10 +65,17 @@ class TableRows:
             failure = self._failure_of(error)
         if failure is not None:
             raise failure
-        for name, value in zip(self._query.fields, row or (), strict=False):
-            if isinstance(value, str | bytes) and len(value) > self._max_cell_bytes:
-                raise self._failure("cell_too_large", name)
         return row
+
+    def _is_large(self, row: Sequence[object]) -> bool:
+        """Whether a cell of it is so large that copies of it count; none may be too large."""
+        is_large = False
+        for name, value in zip(self._query.fields, row, strict=True):
+            if isinstance(value, str | bytes) and len(value) > self._large_bytes:
+                if len(value) > self._max_cell_bytes:
+                    raise self._failure("cell_too_large", name)
+                is_large = True
+        return is_large
 
     def _failure_of(self, error: sqlite3.OperationalError) -> SourceFailure:
         """The sqlite3 module names the column whose bytes are no text, then quotes its value."""

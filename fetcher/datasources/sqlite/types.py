@@ -10,7 +10,7 @@ for decimals that were stored as text. Both profiles are the same.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum, auto
 from typing import Any, Final
 
@@ -19,6 +19,8 @@ from fetcher.domain.jobs import JobOptions
 from fetcher_engine import encode_text, encode_value
 
 _LARGEST_SAFE: Final = 2**53
+_SLICE: Final = 3 * 64 * 1024
+"""Of characters, or of bytes: base64 of so many ends without padding."""
 
 
 class Kind(Enum):
@@ -75,6 +77,26 @@ class ValueRenderer:
     def cells(self, row: Sequence[object]) -> tuple[str, ...]:
         by_type = self._by_type
         return tuple([by_type[type(value)](value) for value in row])
+
+    def pieces(self, fields: Sequence[str], row: Sequence[object]) -> Iterator[bytes]:
+        """The same row of JSON in pieces, for one with large cells: a text that is not Latin takes
+        two or four bytes a character until it is encoded, and each copy of it as much again."""
+        before = "{"
+        for name, value in zip(fields, row, strict=True):
+            yield f"{before}{encode_text(name)}:".encode()
+            before = ","
+            if isinstance(value, str | bytes):
+                yield from self._sliced(value)
+            else:
+                yield self._by_type[type(value)](value).encode()
+        yield b"}"
+
+    def _sliced(self, value: str | bytes) -> Iterator[bytes]:
+        yield b'"'
+        for start in range(0, len(value), _SLICE):
+            part = value[start : start + _SLICE]
+            yield self._by_type[type(part)](part)[1:-1].encode()
+        yield b'"'
 
 
 def _safe_integer(value: int) -> str:
