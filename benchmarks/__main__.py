@@ -23,7 +23,7 @@ from benchmarks.verdicts import Line
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "machine": (),
     "sealing": (),
-    "encoder": ("--encoder-rounds", "15"),
+    "encoder": ("--encoder-rounds", "9"),
     "mongodb": ("--mongodb-rounds", "9"),
     "mongodb_job": ("--rounds", "3"),
     "postgresql": ("--rounds", "5"),

@@ -8,7 +8,7 @@ costs beside decoding is ``benchmarks.mongodb``.
 from functools import partial
 
 from benchmarks.mongodb_replay import PORT_VARIABLE, replaying
-from benchmarks.source_rounds import SourceRounds, in_turns, rounds_of
+from benchmarks.source_rounds import Run, SourceRounds, in_turns, rounds_of
 
 
 def main() -> None:
@@ -16,8 +16,11 @@ def main() -> None:
     with replaying() as (port, pid):
         rounds = SourceRounds("mongodb", server_pid=pid, environment={PORT_VARIABLE: str(port)})
         names = ["connector", "sealed_to_folder", "large_rows"]
-        measured = {name: partial(rounds.watched, partial(rounds.ours, name)) for name in names}
-        runs = in_turns({**measured, "idle": partial(rounds.ours, "idle")}, count)
+        measured: dict[str, Run] = {
+            name: partial(rounds.watched, partial(rounds.ours, name)) for name in names
+        }
+        measured["idle"] = partial(rounds.ours, "idle")
+        runs = in_turns(measured, count, few={*measured} - {"sealed_to_folder"})
         runs["usual"] = [rounds.watched(rounds.usual)]
         rounds.report(runs)
 

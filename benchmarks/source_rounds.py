@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from benchmarks.cpu_time import children_cpu_seconds, server_cpu_seconds
@@ -21,6 +21,7 @@ Measured = dict[str, Any]
 Run = Callable[[], Measured]
 
 MEASURE_SECONDS: Final = 600
+FEW_ROUNDS: Final = 2
 EXPECTED: Final = {"schema": SCHEMA_TABLES, "idle": 0, "large_rows": LARGE_ROWS}
 """Rows; else all of the mixed columns."""
 
@@ -96,11 +97,15 @@ def rounds_of(description: str | None, *, rounds: int = 5) -> int:
     return int(arguments.rounds)
 
 
-def in_turns(named: Mapping[str, Run], rounds: int) -> dict[str, list[Measured]]:
+def in_turns(
+    named: Mapping[str, Run], rounds: int, *, few: Collection[str] = ()
+) -> dict[str, list[Measured]]:
+    """Each as often as there are rounds; of ``few`` only in the first two."""
     runs: dict[str, list[Measured]] = {name: [] for name in named}
-    for _ in range(rounds):
+    for number in range(rounds):
         for name, run in named.items():
-            runs[name].append(run())
+            if number < FEW_ROUNDS or name not in few:
+                runs[name].append(run())
     return runs
 
 
@@ -130,11 +135,8 @@ def medians(measured: Sequence[Measured]) -> Measured:
 
 
 def paired(measured: Sequence[Measured], peer: Sequence[Measured]) -> Measured:
-    """How many times as fast as the peer each run was; a peer of one run stands beside all."""
-    others = peer if len(peer) == len(measured) else [peer[0]] * len(measured)
-    ratios = [
-        other["seconds"] / run["seconds"] for other, run in zip(others, measured, strict=True)
-    ]
+    """How many times as fast as the peer of its round each run was."""
+    ratios = [other["seconds"] / run["seconds"] for other, run in zip(peer, measured, strict=False)]
     return {
         "ratio_to_peer": round(statistics.median(ratios), 2),
         "all_ratios": [round(ratio, 2) for ratio in ratios],

@@ -12,6 +12,7 @@ from typing import Final
 
 import orjson
 
+from fetcher.datasources.controls import has_controls
 from fetcher.datasources.mysql.errors import CELL_TOO_LARGE, INVALID_TEXT, PROTOCOL
 from fetcher.datasources.mysql.fenced_packets import FENCE, CutRows
 from fetcher.datasources.mysql.query import MARKER, TableQuery
@@ -23,9 +24,6 @@ from fetcher_engine import SourceFailure, Stage, encode_text, encode_value
 _ESCAPES: Final = [
     (bytes([code]), json.dumps(chr(code)).strip('"').encode("ascii")) for code in range(32)
 ]
-
-_WITHOUT_CONTROLS: Final = bytes.maketrans(bytes(range(32)), b" " * 32)
-"""What has none is not copied by it."""
 
 _ON_ONE_LINE: Final = bytes.maketrans(b"\t\n\r", b"   ")
 
@@ -94,7 +92,7 @@ class RowTexts:
             data = b"".join(parts)
         if len(data) > self._max_cell_bytes:
             self._check_sizes(parts)
-        if data.translate(_WITHOUT_CONTROLS) != data:
+        if has_controls(data):
             self._put_on_one_line(parts)
             data = _escaped(b"".join(parts))
         if not (data.isascii() or is_valid(data)):

@@ -14,6 +14,7 @@ import psycopg
 import trio
 from psycopg import pq
 
+from fetcher.datasources.controls import has_controls
 from fetcher.datasources.postgresql.errors import (
     CELL_TOO_LARGE,
     INVALID_FILTER,
@@ -44,7 +45,6 @@ _LOST: Final = -2
 _FRAME_BYTES: Final = 6
 """A tuple of one field: its count (2 bytes), the field's length (4 bytes)."""
 
-_CONTROLS: Final = bytes(range(32))
 _ESCAPES: Final = [
     (bytes([code]), json.dumps(chr(code)).strip('"').encode("ascii")) for code in range(32)
 ]
@@ -181,7 +181,7 @@ class CopyReader:
         data = b",".join(rows)
         if not data.isascii():
             data = self._in_utf8(data, rows)
-        if len(data.translate(None, _CONTROLS)) == len(data):
+        if not has_controls(data):
             return data
         if MARKER in data:
             for row in rows:
