@@ -7,12 +7,12 @@ from benchmarks.judging import SOURCES
 from benchmarks.tables import table
 from benchmarks.verdicts import Line
 
-BUSY: Final = 0.85
-"""Of a core: one session of a server, and one interpreter, use one at most."""
+MUCH_MORE: Final = 1.2
+"""Times: less is called alike."""
 
 _HEAD: Final = (
     *("way", "seconds", "CPU, server", "CPU, client or job", "server's share of a core"),
-    *("ours", "binds"),
+    *("ours", "binds on idle cores"),
 )
 _WAYS: Final = (
     ("postgresql", "psql_row_to_json"),
@@ -31,27 +31,25 @@ def binding_table(figures: Mapping[str, Line]) -> str:
     for source, way in _WAYS:
         line = figures.get(f"{source}.{way}")
         if line is not None and "server_cores" in line:
-            server, ours = float(line["server_cores"]), line["cpu_seconds"] / line["seconds"]
+            server, ours = line["server_cpu_seconds"], line["cpu_seconds"]
             rows.append(
                 (
                     f"{SOURCES[source]}, `{way}`",
                     f"{line['seconds']:g}",
-                    f"{line['server_cpu_seconds']:g}",
-                    f"{line['cpu_seconds']:g}",
-                    f"{server:.2f}",
-                    f"{ours:.2f}",
+                    f"{server:g}",
+                    f"{ours:g}",
+                    f"{line['server_cores']:.2f}",
+                    f"{ours / line['seconds']:.2f}",
                     binds(server, ours),
                 )
             )
     return table(_HEAD, rows)
 
 
-def binds(server_cores: float, our_cores: float) -> str:
-    """By the share of a core that each keeps busy."""
-    if server_cores >= BUSY and our_cores >= BUSY:
-        return "both, each a core"
-    if server_cores >= BUSY:
+def binds(server_seconds: float, our_seconds: float) -> str:
+    """Whoever needs more CPU, as each has one core at most."""
+    if server_seconds >= MUCH_MORE * our_seconds:
         return "the server's session"
-    if our_cores >= BUSY:
-        return "our process"
-    return "neither alone: the machine's other work, or waiting in turns"
+    if our_seconds >= MUCH_MORE * server_seconds:
+        return "the client or job"
+    return "both alike"

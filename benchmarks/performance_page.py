@@ -45,13 +45,14 @@ _WAY: Final = """## How it is measured
   median of rounds.
 """
 
-_PROFILE: Final = """One session of a server is one thread, and one process of ours runs one interpreter: on idle cores
+_PROFILE: Final = """\
+One session of a server is one thread, and one process of ours runs one interpreter: on idle cores
 whoever is busier of the two binds. Shares of a job's own CPU, by `perf record` of its process
 without its start (samples of one run beside other work, so a guide):
 
 | what | PostgreSQL | MongoDB |
 | --- | --- | --- |
-| Python: rows taken from the driver, joined, looked through; shapes and columns of documents | 52 % | 78 % |
+| Python: rows taken, joined, looked through; shapes and columns of documents | 52 % | 78 % |
 | kernel: receiving, the file's pages, switching threads | 21 % | 11 % |
 | SHA-256: the document's digest and its HMAC | 14 % | 2 % |
 | copying (libc) | 7 % | 6 % |
