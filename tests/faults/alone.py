@@ -15,6 +15,8 @@ NAME: Final = "alone"
 
 
 class Alone(Stepping):
+    is_alone = True
+
     def __init__(self, folder: Path, armory: Armory) -> None:
         super().__init__(armory)
         self.folder = folder

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 import psycopg
 
-from tests.e2e.cluster import PRODUCT, Answer, Api
+from tests.e2e.cluster import PRODUCT, START_SECONDS, Answer, Api
 from tests.faults.stepping import SLOW_VARIABLE
 from tests.faults.steps import BY_NAME, FOLDER_VARIABLE, Armory, Comes, How, Kind, Met, Step
 from tests.servers.addresses import SqlAddress
@@ -17,7 +17,7 @@ from tests.servers.processes import FetcherProcess
 from tests.servers.waiting import eventually_sync
 
 STEPPING: Final = "tests.faults.stepping"
-LEASE_SECONDS: Final = 4.0
+LEASE_SECONDS: Final = 8.0
 AFTER_LEASE_SECONDS: Final = 30.0
 DRAIN_SECONDS: Final = 0.3
 JOB_WAIT_SECONDS: Final = 0.7
@@ -89,9 +89,11 @@ class Passage:
     """Seconds from the stop to the next claim; None where no other attempt was needed."""
     ended_after: float
     attempts: int
+    is_alone: bool
+    """Nobody else was there: a process had to start first."""
 
     def check(self) -> None:
-        latest = LEASE_SECONDS + AFTER_LEASE_SECONDS
+        latest = LEASE_SECONDS + AFTER_LEASE_SECONDS + (START_SECONDS if self.is_alone else 0)
         assert self.claimed_after is None or self.claimed_after <= latest, self
         assert self.claimed_after is not None or self.ended_after <= latest, self
 
@@ -106,6 +108,9 @@ Started = tuple[FetcherProcess, Api, ExitStack]
 
 class Stepping:
     """Processes of which one is stopped at a step of a job; who is missing is started again."""
+
+    is_alone = False
+    """Whether one is all there is."""
 
     def __init__(self, armory: Armory) -> None:
         self.armory = armory
@@ -135,6 +140,11 @@ class Stepping:
 
     def facts(self, job_id: str) -> JobFacts:
         raise NotImplementedError
+
+    def connect(self, body: Mapping[str, object]) -> None:
+        """409: an earlier try took effect, and nobody heard of it."""
+        answer = self._call("POST", "/v1/management/connections", body)
+        assert answer.status in (201, 409), answer.body
 
     def pass_step(self, step: Step, how: How) -> Passage:
         """One job of its own, until it has ended."""
@@ -230,7 +240,7 @@ class Stepping:
     def _passage(self, step: Step, how: How, job_id: str, met: Met) -> Passage:
         eventually_sync(
             lambda: self.facts(job_id).ended_at is not None,
-            deadline_seconds=2 * (LEASE_SECONDS + AFTER_LEASE_SECONDS),
+            deadline_seconds=2 * (LEASE_SECONDS + AFTER_LEASE_SECONDS) + START_SECONDS,
             what=f"the job of {step.name} ends",
         )
         facts = self.facts(job_id)
@@ -242,4 +252,5 @@ class Stepping:
             claimed_after=min([at - met.at for at in facts.starts if at >= met.at], default=None),
             ended_after=facts.ended_at - met.at,
             attempts=len(facts.starts),
+            is_alone=self.is_alone or step.comes is Comes.AFTER_DEATH,
         )

@@ -81,7 +81,7 @@ def test_whoever_ends_at_whatever_step_another_brings_its_job_to_one_end(
         Party(cluster, armory_in(tmp_path), Records(client, cluster.mongo_name)) as party,
     ):
         party.start_for(plan[0][0])
-        assert party.callers()[0].connect(postgres_connection(shop)).status == 201
+        party.connect(postgres_connection(shop))
         passages = passed(party, plan)
         party.start(WORKERS)
         check_ends(cluster, party, s3_client, Records(client, cluster.mongo_name))
@@ -117,7 +117,7 @@ def test_the_embedded_default_ends_at_whatever_step_and_goes_on_after_its_restar
     make_views(shop)
     with Alone(tmp_path, armory_in(tmp_path)) as alone:
         alone.start()
-        assert alone.callers()[0].connect(postgres_connection(shop)).status == 201
+        alone.connect(postgres_connection(shop))
         passages = passed(alone, plan)
         alone.start()
         check_folder(alone)
