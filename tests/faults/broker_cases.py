@@ -40,6 +40,8 @@ NEEDS_CONTROL: Final = frozenset(
     {BrokerFault.WORK_REFUSED, BrokerFault.EVENT_REFUSED, BrokerFault.CONNECTIONS_CLOSED}
 )
 """Those that AMQP has no words for."""
+DROPPING: Final = frozenset({BrokerFault.WORK_REFUSED, BrokerFault.EVENT_REFUSED})
+"""A queue that may hold nothing drops what it holds, too: nothing may lie there by then."""
 TOLD_AS: Final[Mapping[BrokerFault, tuple[str, str]]] = {
     BrokerFault.WORK_REFUSED: ("work", "queue_full"),
     BrokerFault.WORK_RETURNED: ("work", "unroutable"),
@@ -109,9 +111,11 @@ def run_broker_case(
 ) -> BrokerEnding:
     """Whatever it is, jobs or events wait, and all that was asked for ends once it is over: when it
     was counted ``tries`` times."""
-    [running] = rig.post(SLOW, f"{fault}, running")
-    job_ids = [running.body["jobId"]]
-    rig.api.wait_for_status(job_ids[0], "processing")
+    job_ids: list[str] = []
+    if fault not in DROPPING:
+        [running] = rig.post(SLOW, f"{fault}, running")
+        job_ids.append(running.body["jobId"])
+        rig.api.wait_for_status(job_ids[0], "processing")
     counted = count_of(rig, fault)
     with broken(rig, fault, control, user):
         for number in range(JOBS):
