@@ -53,7 +53,9 @@ class Alone(Stepping):
             status=job["status"],
             owner=job["lease_owner"] or "",
             is_dispatched=job["dispatched_at"] is not None,
-            starts=[each["started_at"] / 1000 for each in json.loads(job["attempts"])],
+            starts=[
+                (each["owner"], each["started_at"] / 1000) for each in json.loads(job["attempts"])
+            ],
             ended_at=None if ended_at is None else ended_at / 1000,
         )
 

@@ -42,7 +42,9 @@ class Party(Stepping):
             status=job["status"],
             owner=job.get("lease_owner") or "",
             is_dispatched=job.get("dispatched_at") is not None,
-            starts=[_seconds(each["started_at"]) for each in job.get("attempts", [])],
+            starts=[
+                (each["owner"], _seconds(each["started_at"])) for each in job.get("attempts", [])
+            ],
             ended_at=_seconds(job["completed_at"]) if job.get("completed_at") else None,
         )
 

@@ -74,8 +74,8 @@ class JobFacts:
     status: str
     owner: str
     is_dispatched: bool
-    starts: list[float]
-    """Of its attempts."""
+    starts: list[tuple[str, float]]
+    """Of its attempts, with their owners."""
     ended_at: float | None
 
 
@@ -246,10 +246,12 @@ class Stepping:
         facts = self.facts(job_id)
         assert facts.ended_at is not None
         assert facts.status == ("cancelled" if step.comes is Comes.ON_CANCEL else "completed")
+        others = [at for owner, at in facts.starts if not owner.endswith(f":{met.pid}")]
+        later = [at - met.at for at in others if at >= met.at]
         return Passage(
             step=step,
             how=how,
-            claimed_after=min([at - met.at for at in facts.starts if at >= met.at], default=None),
+            claimed_after=min(later, default=None),
             ended_after=facts.ended_at - met.at,
             attempts=len(facts.starts),
             is_alone=self.is_alone or step.comes is Comes.AFTER_DEATH,
