@@ -88,7 +88,8 @@ nightly: setup-dev services ## Look further where tests draw what they send (FET
 	@FETCHER_TEST_SCALE="$${FETCHER_TEST_SCALE:-10}" $(PY) -m pytest -q $(SPREAD) -o faulthandler_timeout=86400 \
 	tests/e2e/test_http_contract.py tests/canaries tests/fuzz tests/simulation tests/hygiene tests/unit/api/test_*_properties.py \
 	tests/unit/crypto/test_mutations.py tests/unit/tenancy/test_*_properties.py tests/unit/domain/test_work_message.py \
-	tests/unit/domain/test_json_text.py tests/unit/adapters/redis/test_schema_values.py tests/unit/datasources/mongodb/test_bson_json.py
+	tests/unit/domain/test_json_text.py tests/integration/datasources/test_round_trips.py \
+	tests/integration/datasources/test_rendered_alike.py tests/unit/adapters/redis/test_schema_values.py tests/unit/datasources/mongodb/test_bson_json.py
 
 docs: setup-dev ## Write anew what is generated: types, settings and their examples, schemas, asyncapi.yaml, the broker's definitions
 	@$(PY) -m scripts.types_document

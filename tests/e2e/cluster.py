@@ -265,6 +265,10 @@ def starting_embedded(
 
 
 def opened(folder: Path, job_id: str) -> Any:
+    return json.loads(opened_document(folder, job_id))
+
+
+def opened_document(folder: Path, job_id: str) -> bytes:
     """What a consumer does: the event from the log, its signature, the sealed file."""
     data = folder / "fetcher-data"
     keys = derive_keys((data / "master.key").read_text())
@@ -289,4 +293,5 @@ def opened(folder: Path, job_id: str) -> Any:
         expected_hmac=result["hmac"],
         expected_size=result["sizeBytes"],
     ) as document:
-        return json.loads(document.read())
+        read: bytes = document.read()
+        return read

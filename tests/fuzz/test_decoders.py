@@ -28,7 +28,7 @@ BEGIN: Final = "<!-- the decoders: written by their test -->\n"
 END: Final = "<!-- end of the decoders -->\n"
 NUMBERS: Final = (0, 1, 127, 128, 255, 2**15, 2**31 - 1, 2**31, 2**32 - 1, 2**63)
 SHOWN_BYTES: Final = 2_000
-WRITTEN_EVERY: Final = 100_000
+WRITTEN_EVERY: Final = 50_000
 """Whoever stops it has the totals so far."""
 
 
