@@ -10,19 +10,14 @@ LEAST_MS: Final = 1000
 """What two clocks drift apart between one write and the next is less, and harms nothing."""
 
 _WAITING: Final = (
-    ("job", "lease_until", "status = 'processing'"),
-    ("job", "due_at", "status = 'pending'"),
-    ("job", "dispatched_at", "status = 'pending'"),
-    ("job", "dispatch_lease_until", "status = 'pending'"),
-    ("job", "event_due_at", "event_pending = 1"),
-    ("job", "event_lease_until", "event_pending = 1"),
-    ("job", "cleanup_until", "cleanup_due IS NOT NULL"),
-    ("job", "cleanup_due", "cleanup_due IS NOT NULL"),
-    ("connection_breaker", "retry_at", "true"),
-    ("connection_breaker", "probe_until", "true"),
-    ("connection_breaker", "changed_at", "true"),
+    ("job", "status = 'processing'", ("lease_until",)),
+    ("job", "status = 'pending'", ("due_at", "dispatched_at", "dispatch_lease_until")),
+    ("job", "event_pending = 1", ("event_due_at", "event_lease_until")),
+    ("job", "cleanup_due IS NOT NULL", ("cleanup_until", "cleanup_due")),
+    ("connection_breaker", "true", ("retry_at", "probe_until", "changed_at")),
 )
-"""Every time that somebody waits for, and of which records: indexes lead to those of jobs."""
+"""Every time that somebody waits for, and of which records: indexes lead to those of jobs. A record
+is written once, since all of it has the time of one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +33,14 @@ class ClockLook:
     drifted_ms: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    base_ms: int
+    """What the wall clock told when the monotonic one was 0."""
+    set_ms: int = 0
+    least_set_ms: int = 0
+
+
 class MachineClock:
     """The wall clock beside the monotonic one, which nobody sets.
 
@@ -51,22 +54,23 @@ class MachineClock:
     ) -> None:
         self._wall = wall
         self._monotonic = monotonic
-        self._base_ms = self._now_ms() - self._passed_ms()
-        self._set_ms = 0
-        self._least_set_ms = 0
+        self._followed = _Followed(self._now_ms() - self._passed_ms())
+        """Replaced whole: who looks meanwhile would else see a clock that was never set."""
 
     def look(self) -> ClockLook:
-        now_ms = self._now_ms()
-        drifted = now_ms - self._passed_ms() - self._base_ms
+        followed, now_ms = self._followed, self._now_ms()
+        drifted = now_ms - self._passed_ms() - followed.base_ms
         moved = drifted if abs(drifted) >= LEAST_MS else 0
-        set_ms = self._set_ms + moved
-        return ClockLook(now_ms, moved, set_ms - min(set_ms, self._least_set_ms), drifted)
+        set_ms = followed.set_ms + moved
+        return ClockLook(now_ms, moved, set_ms - min(set_ms, followed.least_set_ms), drifted)
 
     def follow(self, look: ClockLook) -> None:
         """What waits was moved by so much; the little that clocks drift apart is forgotten."""
-        self._base_ms += look.drifted_ms
-        self._set_ms += look.moved_ms
-        self._least_set_ms = min(self._least_set_ms, self._set_ms)
+        followed = self._followed
+        set_ms = followed.set_ms + look.moved_ms
+        self._followed = _Followed(
+            followed.base_ms + look.drifted_ms, set_ms, min(followed.least_set_ms, set_ms)
+        )
 
     def _now_ms(self) -> int:
         return round(self._wall() * 1000)
@@ -77,9 +81,10 @@ class MachineClock:
 
 def move_waiting(connection: sqlite3.Connection, moved_ms: int) -> None:
     """Inside of a transaction: all that waits does so as long as it would have."""
-    for table, column, condition in _WAITING:
+    for table, condition, columns in _WAITING:
+        # a time that is not set stays so: NULL and a number make NULL
+        moved = ", ".join(f"{column} = {column} + :moved" for column in columns)
         connection.execute(
-            f"UPDATE {table} SET {column} = {column} + ?"  # noqa: S608 - constants
-            f" WHERE {condition} AND {column} IS NOT NULL",
-            (moved_ms,),
+            f"UPDATE {table} SET {moved} WHERE {condition}",  # noqa: S608 - constants
+            {"moved": moved_ms},
         )

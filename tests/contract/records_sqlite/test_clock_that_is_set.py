@@ -1,14 +1,16 @@
 """The machine's clock is set while records wait: they wait as long as they would have."""
 
 import sqlite3
+import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
-from fetcher.adapters.sqlite.clock import LEAST_MS, MachineClock
+from fetcher.adapters.sqlite.clock import LEAST_MS, MachineClock, move_waiting
 from fetcher.adapters.sqlite.database import Database, Session
 
 HOUR_MS = 3_600_000
@@ -20,6 +22,8 @@ WAITS = {
     "completed": ("event_due_at", "event_lease_until", "cleanup_due", "cleanup_until"),
 }
 FACTS = ("created_at", "started_at", "completed_at", "event_time")
+ALSO_FACTS = ("result_deleted_at", "cancel_requested")
+NO_TIMES = ("attempt", "takeovers", "dispatch_seq", "event_attempts", "event_pending")
 
 
 @dataclass
@@ -155,3 +159,53 @@ async def test_ages_are_by_the_clock_that_was_furthest_back(
         old = await database.read(lambda session: session.now_ms - session.old_ms(60.0))
         assert await database.write(lambda session: session.now_ms - session.old_ms(60.0)) == old
     assert old == 60_000 + ahead_ms
+
+
+async def test_who_looks_while_it_is_followed_sees_it_set_all_the_same(clocks: Clocks) -> None:
+    """In another thread, at any line: what is not old by the clock before would be deleted."""
+    clock = clocks.machine()
+    clocks.pass_seconds(5.0, set_ms=DAY_MS)
+    look = clock.look()
+    seen: list[int] = []
+
+    def at_each_line(frame: FrameType, event: str, _: object) -> object:
+        if frame.f_code is not MachineClock.follow.__code__:
+            return None
+        if event == "line":
+            seen.append(clock.look().set_ahead_ms)
+        return at_each_line
+
+    before = sys.gettrace()
+    sys.settrace(at_each_line)
+    try:
+        clock.follow(look)
+    finally:
+        sys.settrace(before)
+    assert len(seen) > 1
+    assert set(seen) == {DAY_MS} == {clock.look().set_ahead_ms}
+
+
+async def test_each_column_with_a_time_waits_or_is_a_fact(database: Database) -> None:
+    """A new one is moved with the clock, or is told here to be none that is waited for."""
+    columns = await database.read(lambda session: session.rows("PRAGMA table_info(job)"))
+    numbers = {column["name"] for column in columns if column["type"] == "INTEGER"}
+    waiting = {name for names in WAITS.values() for name in names}
+    assert numbers == waiting | {*FACTS, *ALSO_FACTS, *NO_TIMES, "result_bytes", "result_rows"}
+
+
+async def test_indexes_lead_to_the_jobs_that_wait(database: Database) -> None:
+    plans: list[str] = []
+
+    def explain(session: Session) -> None:
+        statements: list[str] = []
+        session.connection.set_trace_callback(statements.append)
+        move_waiting(session.connection, DAY_MS)
+        session.connection.set_trace_callback(None)
+        for statement in statements:
+            found = session.rows(f"EXPLAIN QUERY PLAN {statement}")
+            plans.append(str(found[0]["detail"]))
+
+    await database.write(explain)
+    of_jobs = [plan for plan in plans if " job" in plan]
+    assert len(of_jobs) == 4
+    assert [plan for plan in of_jobs if "INDEX" not in plan] == []
