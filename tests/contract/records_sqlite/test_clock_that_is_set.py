@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -168,7 +169,7 @@ async def test_who_looks_while_it_is_followed_sees_it_set_all_the_same(clocks: C
     look = clock.look()
     seen: list[int] = []
 
-    def at_each_line(frame: FrameType, event: str, _: object) -> object:
+    def at_each_line(frame: FrameType, event: str, _: object) -> Any:
         if frame.f_code is not MachineClock.follow.__code__:
             return None
         if event == "line":
