@@ -9,7 +9,7 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import quote, quote_plus
 
 from structlog.typing import EventDict, WrappedLogger
@@ -21,8 +21,8 @@ MOST_PASSED: Final = 2000
 """So many passwords of connections are remembered, and as many of tenants' places: those used
 last. The oldest make way a twentieth of them at a time, since the search is made anew then."""
 FEW_FORMS: Final = 600
-"""More than these are not searched for one by one: a text is searched for how any of them begins,
-which costs the same however many there are."""
+"""More than these are not searched for one by one: first for how they begin, which costs the same
+however many there are, then for those that begin so."""
 DEPTH: Final = 8
 """Of containers in a record; what lies deeper is masked whole."""
 
@@ -125,37 +125,43 @@ class LiveSecrets:
         }
 
 
+Heads: TypeAlias = dict[str, tuple[str, ...]]
+"""Forms by how they begin."""
+
+
 class _Search:
     """Of texts for any of ``forms``, none of which is shorter than :data:`SHORTEST`."""
 
-    def __init__(self, forms: Collection[str], heads: frozenset[str] = frozenset()) -> None:
+    def __init__(self, forms: Collection[str], heads: Heads | None = None) -> None:
         self._forms = tuple(forms)
         self._heads = heads
-        if len(self._forms) > FEW_FORMS and not heads:
-            self._heads = _heads_of(self._forms)
+        if len(self._forms) > FEW_FORMS and heads is None:
+            self._heads = _by_head(self._forms, {})
 
     def also_for(self, forms: Sequence[str]) -> "_Search":
-        heads = self._heads | _heads_of(forms) if self._heads else self._heads
+        heads = None if self._heads is None else _by_head(forms, self._heads)
         return _Search((*self._forms, *forms), heads)
 
     def finds_nothing(self, text: str) -> bool:
         """A record without a secret is what costs: no any() over a generator for the few."""
-        if self._heads and self._heads.isdisjoint(
-            [text[at : at + SHORTEST] for at in range(len(text) - SHORTEST + 1)]
-        ):
-            return True
-        for form in self._forms:  # noqa: SIM110
+        for form in self._forms_like(text):  # noqa: SIM110
             if form in text:
                 return False
         return True
 
     def masked(self, text: str) -> str:
-        if self.finds_nothing(text):
-            return text
+        found = [form for form in self._forms_like(text) if form in text]
         # The longest first: a secret may be a part of another, whose rest would be left.
-        for form in sorted((form for form in self._forms if form in text), key=_by_length):
+        for form in sorted(found, key=_by_length):
             text = text.replace(form, MASK)
         return text
+
+    def _forms_like(self, text: str) -> Sequence[str]:
+        """Those that may be in it: a text that begins like one of them is not searched for all."""
+        if self._heads is None:
+            return self._forms
+        begins = {text[at : at + SHORTEST] for at in range(len(text) - SHORTEST + 1)}
+        return [form for head in self._heads.keys() & begins for form in self._heads[head]]
 
 
 def _forms(secret: str) -> tuple[str, ...]:
@@ -186,8 +192,13 @@ def _in_base64(raw: bytes) -> Iterator[str]:
             yield text[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6]
 
 
-def _heads_of(forms: Iterable[str]) -> frozenset[str]:
-    return frozenset(form[:SHORTEST] for form in forms)
+def _by_head(forms: Iterable[str], known: Heads) -> Heads:
+    """These and the known ones, which are left as they are."""
+    heads = known.copy()
+    for form in forms:
+        head = form[:SHORTEST]
+        heads[head] = (*heads.get(head, ()), form)
+    return heads
 
 
 def _by_length(form: str) -> tuple[int, str]:

@@ -172,10 +172,14 @@ def test_a_tenants_many_connections_uncover_no_tenants_place(
     text=st.text("abc-", max_size=60),
 )
 def test_many_secrets_are_masked_as_few_are(secrets: list[str], text: str) -> None:
-    few, many = LiveSecrets(), LiveSecrets()
+    few, many, one_by_one = LiveSecrets(), LiveSecrets(), LiveSecrets()
+    fillers = [f"filler-{number:05}" for number in range(FEW_FORMS)]
     few.hold(secrets)
-    many.hold([*secrets, *(f"filler-{number:05}" for number in range(FEW_FORMS))])
-    assert many.masked(text) == few.masked(text)
+    many.hold([*secrets, *fillers])
+    one_by_one.hold(fillers)
+    for secret in secrets:
+        one_by_one.note(secret)
+    assert many.masked(text) == few.masked(text) == one_by_one.masked(text)
     assert not any(secret in many.masked(text) for secret in secrets)
 
 
