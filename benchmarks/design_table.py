@@ -6,13 +6,15 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesignRow:
-    """``measured_by`` is a command; ``proof`` the tests of one that is more than speed."""
+    """``measured_by`` is a command; ``proof`` the tests of one that is more than speed, ``page``
+    that which tells of them."""
 
     key: str
     figure: str
     target: str
     measured_by: str
     proof: tuple[str, ...] = ()
+    page: str = "reliability.md"
 
 
 TABLE: Final = (
@@ -78,7 +80,11 @@ TABLE: Final = (
         figure="kill -9 at every step",
         target="claimed again within lease + 30 s, then terminal",
         measured_by="make faults",
-        proof=("tests/faults/test_kills.py", "tests/faults/test_killed_around_the_record.py"),
+        proof=(
+            "tests/faults/test_steps.py",
+            "tests/faults/test_kills.py",
+            "tests/faults/test_killed_around_the_record.py",
+        ),
     ),
     DesignRow(
         key="secrets",
@@ -91,5 +97,6 @@ TABLE: Final = (
             "tests/canaries/test_service_canaries.py",
             "tests/canaries/test_spelling.py",
         ),
+        page="security.md",
     ),
 )

@@ -106,7 +106,7 @@ def _row(row: DesignRow, verdicts: Sequence[Verdict]) -> str:
     title = f"### {row.figure}\n\nTarget: {row.target}. By `{row.measured_by}`.\n"
     proofs = ", ".join(f"`{each}`" for each in row.proof)
     if proofs:
-        title += f"\nProved by {proofs}: [reliability](reliability.md).\n"
+        title += f"\nProved by {proofs}: [{row.page.removesuffix('.md')}]({row.page}).\n"
     if not verdicts:
         return title
     head = ("figure", "measured", "its peer in the same run", "ratio", "target", "holds")

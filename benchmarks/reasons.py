@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+_BESIDE: Final = "the run met other work, see the load under [the machine](#the-machine)"
+
 REASONS: Final[Mapping[str, str]] = {
     "mongodb.sparse": (
         "each field is missing in a fifth of the documents, so that hundreds of shapes meet: "
@@ -16,29 +18,35 @@ REASONS: Final[Mapping[str, str]] = {
     "mongodb.orders": (
         "arrays of documents of changing length: each length is a pattern of its own."
     ),
-    "mongodb": ("the machine's other work: on an idle one the mixed columns are above the target."),
+    "mongodb": f"{_BESIDE}.",
     "create_job.mongodb": (
         "the test server reads every record for a count and looks through all indexes at each "
         "record that changes: nearly all of the time is its own ([045](decisions/045-fewer-"
         "calls-of-the-record-store.md))."
     ),
-    "create_job": "the machine's other work: alone it is far below.",
+    "create_job": (
+        f"{_BESIDE}: each request waits behind those before it. [Scale](scale.md) has what the same"
+        " command gave on a machine that kept up."
+    ),
     "lateness": (
-        "whatever else runs on the machine counts; beside it stands a process that only waits."
+        f"{_BESIDE}. What a process that only waits shows beside it is the machine's part alone;"
+        " how much of the rest is ours this run does not tell."
     ),
     "mariadb": (
-        "the server binds, with what its statement renders: [024](decisions/024-mysql-driver-"
-        "is-pymysql.md) has its seconds of CPU by parts of the statement."
+        f"{_BESIDE}. On idle cores the server binds, with what its statement renders:"
+        " [024](decisions/024-mysql-driver-is-pymysql.md) has its seconds of CPU by parts of the"
+        " statement."
     ),
-    "postgresql": "the machine's other work: server and job want a core each.",
-    "slowed": (
-        "the four sources share one interpreter, and the machine's other work comes on top."
+    "postgresql": (
+        f"server and job want a core each, and {_BESIDE}. [Scale](scale.md) has the ratios of other"
+        " runs of this command."
     ),
+    "slowed": f"the four sources share one interpreter, and {_BESIDE}.",
     "usual.memory": (
         "the usual way takes more with every row, a job does not: the target is meant for a million"
         " rows, and this was measured with fewer."
     ),
-    "usual": ("the machine's other work: the usual way needs one core, a job and its server two."),
+    "usual": f"the usual way needs one core, a job and its server two, and {_BESIDE}.",
     "memory": "see [reliability](reliability.md).",
 }
 

@@ -46,6 +46,9 @@ def test_every_row_of_the_design_has_figures_or_tests(row: design_table.DesignRo
     of_row = [verdict for verdict in verdicts if verdict.row == row.key]
     assert of_row or row.proof
     assert all((ROOT / path).is_file() for path in row.proof)
+    told = (ROOT / "docs" / row.page).read_text(encoding="utf-8")
+    # by its folder at least
+    assert all(path in told or f"`{path.rpartition('/')[0]}`" in told for path in row.proof)
     assert row.figure in PAGE.read_text(encoding="utf-8")
 
 
