@@ -12,7 +12,7 @@ from fetcher.adapters.amqp.connection import BrokerConnection
 from fetcher.adapters.amqp.failures import call_broker
 from fetcher.adapters.amqp.wire import WireProperties
 from fetcher.adapters.breaker import CircuitBreaker
-from fetcher.domain.errors import PortUnavailable, Unroutable
+from fetcher.domain.errors import PortUnavailable, QueueFull, Unroutable
 from fetcher.ports import OutgoingMessage
 
 CONFIRM_SECONDS: Final = 5.0
@@ -74,7 +74,8 @@ class AmqpPublisher:
         try:
             await call_broker(CONFIRM_SECONDS, channel.publish, message)
             is_sound = True
-        except Unroutable:
+        except (QueueFull, Unroutable):
+            # It has the broker's word on its one message, and is good for the next.
             is_sound = True
             raise
         finally:

@@ -143,7 +143,7 @@ async def test_a_missing_exchange_is_unavailable_and_the_next_publish_works(
     await broker.events.publish(a_message(work))
 
 
-async def test_a_queue_that_takes_nothing_is_full_and_opens_no_breaker(
+async def test_a_queue_that_takes_nothing_is_full_and_opens_no_breaker_and_no_channel(
     broker: AmqpBroker, amqp_name: Callable[[str], str]
 ) -> None:
     full = amqp_name("full")
@@ -155,9 +155,12 @@ async def test_a_queue_that_takes_nothing_is_full_and_opens_no_breaker(
 
     await on_channel(broker.publishing, declare)
     await broker.publisher.publish(a_message(full))
+    channels = list(broker.publisher._idle)
     for _ in range(FAILURES_TO_OPEN + 1):
         with pytest.raises(QueueFull, match="refused"):
             await broker.publisher.publish(a_message(full))
+    assert len(channels) == 1
+    assert broker.publisher._idle == channels
 
 
 async def test_a_confirm_that_does_not_come_is_unavailable_and_the_next_publish_reconnects(
