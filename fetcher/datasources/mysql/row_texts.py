@@ -12,7 +12,7 @@ from typing import Final
 
 import orjson
 
-from fetcher.datasources.controls import has_controls
+from fetcher.datasources.controls import escaped, has_controls
 from fetcher.datasources.mysql.errors import CELL_TOO_LARGE, INVALID_TEXT, PROTOCOL
 from fetcher.datasources.mysql.fenced_packets import FENCE, CutRows
 from fetcher.datasources.mysql.query import MARKER, TableQuery
@@ -20,10 +20,6 @@ from fetcher.datasources.mysql.strict_json import PARSED_BYTES, is_json
 from fetcher.datasources.mysql.types import BROKEN
 from fetcher.datasources.texts import Texts, is_valid
 from fetcher_engine import SourceFailure, Stage, encode_text, encode_value
-
-_ESCAPES: Final = [
-    (bytes([code]), json.dumps(chr(code)).strip('"').encode("ascii")) for code in range(32)
-]
 
 _ON_ONE_LINE: Final = bytes.maketrans(b"\t\n\r", b"   ")
 
@@ -94,7 +90,8 @@ class RowTexts:
             self._check_sizes(parts)
         if has_controls(data):
             self._put_on_one_line(parts)
-            data = _escaped(b"".join(parts))
+            # a line breaks in base64 alone: the server escapes those of texts
+            data = escaped(b"".join(parts).replace(b"\n", b""))
         if not (data.isascii() or is_valid(data)):
             if self._texts.replaces:
                 return self._texts.decoded(data).encode()
@@ -178,15 +175,6 @@ class RowTexts:
 
     def _failure(self, reason: str, column: str | None = None) -> SourceFailure:
         return SourceFailure(Stage.ROWS, reason, table=self._query.name, column=column)
-
-
-def _escaped(data: bytes) -> bytes:
-    # a line breaks in base64 alone: the server escapes those of texts
-    data = data.replace(b"\n", b"")
-    # what is left of control characters stands inside of strings, unescaped
-    for control, escape in _ESCAPES:
-        data = data.replace(control, escape)
-    return data
 
 
 def _are_json(cells: Sequence[bytes]) -> bool:

@@ -5,7 +5,6 @@ result ends with the protocol's end and with the row count that the server itsel
 other end is a failure.
 """
 
-import json
 import struct
 from collections.abc import Sequence
 from typing import Final
@@ -14,7 +13,7 @@ import psycopg
 import trio
 from psycopg import pq
 
-from fetcher.datasources.controls import has_controls
+from fetcher.datasources.controls import escaped, has_controls
 from fetcher.datasources.postgresql.errors import (
     CELL_TOO_LARGE,
     INVALID_FILTER,
@@ -44,10 +43,6 @@ _LOST: Final = -2
 """What libpq calls an error of the connection."""
 _FRAME_BYTES: Final = 6
 """A tuple of one field: its count (2 bytes), the field's length (4 bytes)."""
-
-_ESCAPES: Final = [
-    (bytes([code]), json.dumps(chr(code)).strip('"').encode("ascii")) for code in range(32)
-]
 
 
 class CopyReader:
@@ -187,10 +182,7 @@ class CopyReader:
             for row in rows:
                 if row.startswith(MARKER):
                     raise self._failure(CELL_TOO_LARGE, self._largest_cell(row))
-        # what is left of control characters stands inside of strings, unescaped
-        for control, escape in _ESCAPES:
-            data = data.replace(control, escape)
-        return data
+        return escaped(data)
 
     def _in_utf8(self, data: bytes, rows: Sequence[bytes]) -> bytes:
         """What a server sends is not valid where nothing had to be converted: it does not look."""
