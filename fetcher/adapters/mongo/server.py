@@ -10,7 +10,7 @@ import trio
 from pymongo import AsyncMongoClient
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.asynchronous.database import AsyncDatabase
-from pymongo.errors import AutoReconnect, InvalidOperation
+from pymongo.errors import AutoReconnect, InvalidOperation, ServerSelectionTimeoutError
 from pymongo.read_concern import ReadConcern
 
 from fetcher.adapters.mongo.clock import ServerClock
@@ -158,6 +158,9 @@ class MongoServer:
     async def _ask_the_time(self) -> None:
         try:
             await self._ask_once()
+        except ServerSelectionTimeoutError:
+            # which is an AutoReconnect too, and has waited for as long as it may
+            raise
         except AutoReconnect:
             # A connection of the pool that the server had closed, as one does that steps down: the
             # driver repeats reads by itself, but no command. The others of the pool are gone now.
