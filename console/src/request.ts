@@ -1,5 +1,6 @@
 // The request for a job while it is being made: one value, changed by clicks and by its JSON alike.
 import { signal } from "@preact/signals";
+import { copyOf, isObject, numberOf, readJson, writeJson, type ExactNumber } from "./api/exact";
 import type { Conditions, Filters, JobRequest, MappedFields } from "./api/types";
 import { product } from "./session";
 import { texts } from "./texts";
@@ -7,14 +8,14 @@ import { texts } from "./texts";
 export const draft = signal<JobRequest>(empty());
 
 export function empty(): JobRequest {
-  return { dataRequest: { mappedFields: {} }, metadata: { source: product.peek() } };
+  return copyOf({ dataRequest: { mappedFields: {} }, metadata: { source: product.peek() } });
 }
 
 const e = texts.build.errors;
 
 /** Reads a request from its JSON. Throws Error with what is wrong. */
 export function parseRequest(text: string): JobRequest {
-  const read: unknown = JSON.parse(text);
+  const read = readJson(text);
   if (!isObject(read) || !isObject(read["dataRequest"]) || !isObject(read["metadata"])) throw new Error(e.object);
   const data = read["dataRequest"];
   const fieldsAreLists = (tables: unknown) =>
@@ -28,13 +29,9 @@ export function parseRequest(text: string): JobRequest {
   return read as unknown as JobRequest;
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return value !== null && typeof value === "object" && !Array.isArray(value);
-}
-
 function change(edit: (mapped: MappedFields, filters: Filters) => void): void {
-  const next = structuredClone(draft.peek());
-  const filters = next.dataRequest.filters ?? {};
+  const next = copyOf(draft.peek());
+  const filters: Filters = next.dataRequest.filters ?? copyOf({});
   edit(next.dataRequest.mappedFields, filters);
   for (const source of Object.keys(filters)) {
     const tables = filters[source] ?? {};
@@ -50,7 +47,7 @@ function change(edit: (mapped: MappedFields, filters: Filters) => void): void {
 
 export function addTable(source: string, table: string, fields: string[]): void {
   change((mapped) => {
-    (mapped[source] ??= {})[table] = fields;
+    (mapped[source] ??= copyOf<Record<string, string[]>>({}))[table] = fields;
   });
 }
 
@@ -63,14 +60,14 @@ export function removeTable(source: string, table: string): void {
 
 export function setConditions(source: string, table: string, field: string, conditions: Conditions): void {
   change((_mapped, filters) => {
-    const fields = ((filters[source] ??= {})[table] ??= {});
+    const fields = ((filters[source] ??= copyOf<Record<string, Record<string, Conditions>>>({}))[table] ??= copyOf<Record<string, Conditions>>({}));
     if (Object.keys(conditions).length > 0) fields[field] = conditions;
     else delete fields[field];
   });
 }
 
 export function setProduct(source: string): void {
-  draft.value = { ...draft.peek(), metadata: { ...draft.peek().metadata, source } };
+  draft.value = copyOf({ ...draft.peek(), metadata: { ...draft.peek().metadata, source } });
 }
 
 export type Kind = "number" | "text" | "time" | "boolean" | "other";
@@ -105,18 +102,17 @@ export function operatorsOf(kind: Kind): string[] {
   }
 }
 
-/** A typed value; a number that a double would change stays a text, which the API reads exactly. */
-export function valueOf(text: string, kind: Kind): string | number | boolean {
+/** A typed value: the very number of a column of numbers, and a text where it is none yet. */
+export function valueOf(text: string, kind: Kind): string | number | boolean | ExactNumber {
   if (kind === "boolean" && (text === "true" || text === "false")) return text === "true";
-  if (kind === "number" && text.trim() !== "" && String(Number(text)) === text.trim()) return Number(text);
-  return text;
+  return (kind === "number" ? numberOf(text.trim()) : undefined) ?? text;
 }
 
 /** The request as a command for a POSIX shell; a token is never in it. */
 export function asCurl(url: string, request: JobRequest, asksForToken: boolean): string {
   const lines = [`curl -sS -X POST ${quoted(url)}`, `-H 'Content-Type: application/json'`];
   if (asksForToken) lines.push(`-H "Authorization: Bearer $FETCHER_TOKEN"`);
-  lines.push(`-d ${quoted(JSON.stringify(request))}`);
+  lines.push(`-d ${quoted(writeJson(request))}`);
   return lines.join(" \\\n  ");
 }
 

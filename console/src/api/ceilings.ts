@@ -8,14 +8,24 @@ export interface Ceilings {
 }
 
 interface Document {
+  paths: Record<string, { get?: { parameters?: { name: string; schema: { maximum?: number } }[] } }>;
   components: { schemas: { LimitsRequest?: { properties: Record<string, { anyOf?: { maximum?: number }[] }> } } };
 }
 
 const USUAL: Ceilings = { maxDatasources: 10, maxTablesPerDatasource: 20, maxFieldsPerTable: 50 };
 
+const document = (signal?: AbortSignal) => ask<Document>("GET", "openapi.json", signal ? { signal } : {});
+
+/** How many items a page of a list may have. */
+export async function mostItems(signal?: AbortSignal): Promise<number> {
+  const { paths } = await document(signal);
+  const limit = paths["/v1/fetcher"]?.get?.parameters?.find((each) => each.name === "limit");
+  return limit?.schema.maximum ?? 10;
+}
+
 export async function ceilings(signal: AbortSignal): Promise<Ceilings> {
-  const document = await ask<Document>("GET", "openapi.json", { signal });
-  const told = document.components.schemas.LimitsRequest?.properties ?? {};
+  const { components } = await document(signal);
+  const told = components.schemas.LimitsRequest?.properties ?? {};
   const most = (name: keyof Ceilings) =>
     told[name]?.anyOf?.find((each) => each.maximum !== undefined)?.maximum ?? USUAL[name];
   return {

@@ -1,6 +1,7 @@
 // One way to call the API: with the token, a deadline, and every failure as a Problem.
 import { product, token, tokenRefused } from "../session";
 import { texts } from "../texts";
+import { readJson, writeJson } from "./exact";
 import type { Mismatch } from "./types";
 
 const API = new URL("../", document.baseURI);
@@ -29,6 +30,8 @@ export interface Call {
   query?: Record<string, string | number | undefined>;
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  /** The answer has numbers of people's data, or names of theirs as its members. */
+  exact?: boolean;
   /** Leave X-Product-Name out, where the header would narrow or own something. */
   anyProduct?: boolean;
 }
@@ -61,7 +64,7 @@ export async function send(method: string, path: string, call: Call = {}): Promi
     cache: "no-store",
     credentials: "omit",
   };
-  if (call.body !== undefined) init.body = JSON.stringify(call.body);
+  if (call.body !== undefined) init.body = writeJson(call.body);
   let answer: Response;
   try {
     answer = await fetch(address(path, call.query), init);
@@ -78,7 +81,7 @@ export async function send(method: string, path: string, call: Call = {}): Promi
 /** The answer's JSON. */
 export async function ask<T>(method: string, path: string, call: Call = {}): Promise<T> {
   const answer = await send(method, path, call);
-  return (await answer.json()) as T;
+  return (call.exact ? readJson(await answer.text()) : await answer.json()) as T;
 }
 
 interface ProblemBody {

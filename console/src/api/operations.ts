@@ -1,5 +1,6 @@
 // One function an operation of the API.
-import { ask, send } from "./http";
+import { mostItems } from "./ceilings";
+import { ask, Problem, send } from "./http";
 import type {
   ActivityMinute, Actors, AuditPage, Breakers, Connection, ConnectionInput, ConnectionPage, CreatedJob,
   DeadLetters, Dependencies, Job, JobPage, JobRequest, OperatedJobs, Outbox, Preview, Queues, Reached,
@@ -11,14 +12,25 @@ const JOBS = "v1/fetcher";
 const OPERATIONS = "v1/operations";
 const part = encodeURIComponent;
 
-export const PAGE = 100;
+/** Runs `read` with the largest page: the service may be told to allow less than is usual. */
+let page = 100;
+async function paged<T>(read: (limit: number) => Promise<T>, signal?: AbortSignal): Promise<T> {
+  try {
+    return await read(page);
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== LIMIT_EXCEEDED) throw error;
+    page = await mostItems(signal);
+    return await read(page);
+  }
+}
+const LIMIT_EXCEEDED = "FET-0406";
 
 export const connections = {
   /** A page from 1 on; `total` tells how many there are. */
-  list: (page: number, signal?: AbortSignal) =>
-    ask<ConnectionPage>("GET", CONNECTIONS, { query: { page, limit: PAGE, sortOrder: "desc" }, ...given(signal) }),
+  list: (number: number, signal?: AbortSignal) =>
+    paged((limit) => ask<ConnectionPage>("GET", CONNECTIONS, { query: { page: number, limit, sortOrder: "desc" }, ...given(signal) }), signal),
   get: (id: string, signal?: AbortSignal) =>
-    ask<Connection>("GET", `${CONNECTIONS}/${part(id)}`, given(signal)),
+    ask<Connection>("GET", `${CONNECTIONS}/${part(id)}`, { exact: true, ...given(signal) }),
   create: (input: ConnectionInput, product: string) =>
     ask<Connection>("POST", CONNECTIONS, { body: input, headers: { "X-Product-Name": product } }),
   change: (id: string, input: ConnectionInput) =>
@@ -36,13 +48,12 @@ export interface JobQuery {
   startDate?: string;
   endDate?: string;
   cursor?: string;
-  limit?: number;
 }
 
 export const jobs = {
   list: (query: JobQuery, signal?: AbortSignal) =>
-    ask<JobPage>("GET", JOBS, { query: { limit: PAGE, ...query }, ...given(signal) }),
-  get: (id: string, signal?: AbortSignal) => ask<Job>("GET", `${JOBS}/${part(id)}`, given(signal)),
+    paged((limit) => ask<JobPage>("GET", JOBS, { query: { limit, ...query }, ...given(signal) }), signal),
+  get: (id: string, signal?: AbortSignal) => ask<Job>("GET", `${JOBS}/${part(id)}`, { exact: true, ...given(signal) }),
   validate: (request: unknown, signal?: AbortSignal) =>
     ask<ValidJob>("POST", `${JOBS}/validate`, { body: request, ...given(signal) }),
   create: (request: JobRequest | unknown, idempotencyKey: string) =>
@@ -52,7 +63,7 @@ export const jobs = {
   result: (id: string) =>
     send("GET", `${JOBS}/${part(id)}/result`, { headers: { Accept: "application/octet-stream" } }),
   preview: (id: string, rows: number, signal?: AbortSignal) =>
-    ask<Preview>("GET", `${JOBS}/${part(id)}/result/preview`, { query: { rows }, ...given(signal) }),
+    ask<Preview>("GET", `${JOBS}/${part(id)}/result/preview`, { query: { rows }, exact: true, ...given(signal) }),
 };
 
 export const operations = {

@@ -1,6 +1,7 @@
 // The job builder: sources on the left, what is asked for in the middle, its JSON beside it.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { ceilings, type Ceilings } from "../api/ceilings";
+import { copyOf, readJson, writeJson } from "../api/exact";
 import { address, asProblem, type Problem } from "../api/http";
 import { connections, jobs } from "../api/operations";
 import type { Connection, Mismatch, Schema, Table, ValidJob } from "../api/types";
@@ -23,14 +24,15 @@ const ROW_HEIGHT = 40;
 export function BuildPage() {
   const list = useLoaded((abort) => allConnections(abort), [product.value]);
   const limits = useLoaded((abort) => ceilings(abort), []);
-  const [schemas, setSchemas] = useState<Record<string, Schema>>({});
+  const [schemas, setSchemas] = useState<Record<string, Schema>>(copyOf({}));
   const { dataRequest, metadata } = draft.value;
   const sources = Object.keys(dataRequest.mappedFields);
   const query = place.value.query;
   const wanted = query.get("source") ?? "";
   const wantedTable = query.get("table") ?? "";
   const [open, setOpen] = useState(wanted);
-  const keep = (schema: Schema) => setSchemas((all) => ({ ...all, [schema.configName]: schema }));
+  useEffect(() => setOpen(wanted), [wanted]);
+  const keep = (schema: Schema) => setSchemas((all) => Object.assign(copyOf({}), all, { [schema.configName]: schema }));
 
   // schemas of what is asked for already, for the types of its fields
   const missing = sources.filter((source) => !schemas[source] && source !== open).join("\n");
@@ -188,7 +190,7 @@ function startFields(fields: string[], limits: Ceilings | undefined): string[] {
 
 function RequestPanel({ ready }: { ready: boolean }) {
   const request = draft.value;
-  const written = JSON.stringify(request, null, 2);
+  const written = writeJson(request, 2);
   const [text, setText] = useState(written);
   const [wrong, setWrong] = useState("");
   const [valid, setValid] = useState<ValidJob>();
@@ -255,7 +257,7 @@ function RequestPanel({ ready }: { ready: boolean }) {
 
 function sameRequest(text: string, written: string): boolean {
   try {
-    return JSON.stringify(JSON.parse(text)) === JSON.stringify(JSON.parse(written));
+    return writeJson(readJson(text)) === writeJson(readJson(written));
   } catch {
     return false;
   }

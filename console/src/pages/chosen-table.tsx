@@ -1,6 +1,7 @@
 // One table of the request: which of its fields are read, and which rows.
 import { useState } from "preact/hooks";
-import type { Table } from "../api/types";
+import { copyOf, writeJson } from "../api/exact";
+import type { Conditions, Table } from "../api/types";
 import { addTable, draft, kindOf, operatorsOf, removeTable, setConditions, valueOf, type Kind } from "../request";
 import { texts } from "../texts";
 import { Button, Field } from "../ui/parts";
@@ -8,6 +9,8 @@ import { LimitLine } from "./build";
 import { columnsOf } from "./schema";
 
 const t = texts.build;
+const NO_CONDITIONS: Record<string, Conditions> = copyOf({});
+const NONE: Conditions = copyOf({});
 
 interface Props {
   source: string;
@@ -20,7 +23,7 @@ interface Props {
 export function ChosenTable({ source, table, fields, known, most }: Props) {
   const columns = known ? columnsOf(known) : fields.filter((name) => name !== "*").map((name) => ({ name, type: "" }));
   const isAll = fields.includes("*");
-  const conditions = draft.value.dataRequest.filters?.[source]?.[table] ?? {};
+  const conditions = draft.value.dataRequest.filters?.[source]?.[table] ?? NO_CONDITIONS;
   const types = new Map(columns.map((column) => [column.name, column.type]));
   const used = isAll ? columns.length : fields.length;
 
@@ -54,16 +57,18 @@ export function ChosenTable({ source, table, fields, known, most }: Props) {
           </label>
         ))}
       </div>
-      {Object.entries(conditions).flatMap(([field, operators]) => Object.entries(operators).map(([operator, values]) => (
+      {Object.entries(conditions).flatMap(([field, operators]) => Object.entries(operators).map(([operator, values], index) => (
         <Condition
-          key={`${field}\n${operator}`}
+          key={`${field}\n${index}`}
           field={field}
           operator={operator}
           values={values}
+          taken={Object.keys(operators)}
           kind={kindOf(types.get(field) ?? "")}
           onChange={(next, nextValues) => {
-            const { [operator]: _old, ...others } = operators;
-            setConditions(source, table, field, { ...others, [next]: nextValues });
+            // in its place, so that the focus stays
+            const all = Object.entries(operators).map(([name, each]) => (name === operator ? [next, nextValues] : [name, each]));
+            setConditions(source, table, field, copyOf(Object.fromEntries(all)));
           }}
           onRemove={() => {
             const { [operator]: _old, ...others } = operators;
@@ -74,7 +79,7 @@ export function ChosenTable({ source, table, fields, known, most }: Props) {
       <NewCondition
         fields={columns.map((column) => column.name)}
         onAdd={(field) => {
-          const taken = conditions[field] ?? {};
+          const taken = conditions[field] ?? NONE;
           const operator = operatorsOf(kindOf(types.get(field) ?? "")).find((each) => !(each in taken));
           if (operator) setConditions(source, table, field, { ...taken, [operator]: startValues(operator) });
         }}
@@ -92,12 +97,13 @@ interface ConditionProps {
   field: string;
   operator: string;
   values: unknown[];
+  taken: string[];
   kind: Kind;
   onChange: (operator: string, values: unknown[]) => void;
   onRemove: () => void;
 }
 
-function Condition({ field, operator, values, kind, onChange, onRemove }: ConditionProps) {
+function Condition({ field, operator, values, taken, kind, onChange, onRemove }: ConditionProps) {
   const known = operatorsOf(kind);
   const shown = known.includes(operator) ? known : [operator, ...known];
 
@@ -110,12 +116,16 @@ function Condition({ field, operator, values, kind, onChange, onRemove }: Condit
     <div class="condition">
       <code class="condition-field">{field}</code>
       <select aria-label={`${t.filterOperator}: ${field}`} value={operator} onChange={(event) => choose(event.currentTarget.value)}>
-        {shown.map((each) => <option key={each} value={each}>{t.operators[each] ?? each}</option>)}
+        {shown.map((each) => <option key={each} value={each} disabled={each !== operator && taken.includes(each)}>{t.operators[each] ?? each}</option>)}
       </select>
       <Values field={field} operator={operator} values={values} kind={kind} onChange={(next) => onChange(operator, next)} />
       <Button kind="quiet" label={t.removeFilter(field)} onClick={onRemove}>✕</Button>
     </div>
   );
+}
+
+function shown(value: unknown): string {
+  return typeof value === "string" ? value : writeJson(value);
 }
 
 function Values({ field, operator, values, kind, onChange }: { field: string; operator: string; values: unknown[]; kind: Kind; onChange: (values: unknown[]) => void }) {
@@ -126,7 +136,7 @@ function Values({ field, operator, values, kind, onChange }: { field: string; op
         rows={2}
         aria-label={`${t.filterValues}: ${field}`}
         placeholder={t.filterValues}
-        value={values.map(String).join("\n")}
+        value={values.map(shown).join("\n")}
         onInput={(event) => onChange(event.currentTarget.value.split("\n").map((each) => valueOf(each, kind)))}
       />
     );
@@ -143,7 +153,7 @@ function Values({ field, operator, values, kind, onChange }: { field: string; op
       aria-label={`${label}: ${field}`}
       placeholder={label}
       inputMode={kind === "number" ? "decimal" : undefined}
-      value={String(values[index] ?? "")}
+      value={shown(values[index] ?? "")}
       onInput={(event) => onChange(Object.assign([...values], { [index]: valueOf(event.currentTarget.value, kind) }))}
     />
   );

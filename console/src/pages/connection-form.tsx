@@ -1,5 +1,6 @@
 // The form of a connection: what the chosen type needs, and at once what is wrong with it.
 import { useEffect, useState } from "preact/hooks";
+import { isObject, readJson, writeJson } from "../api/exact";
 import { asProblem, type Problem } from "../api/http";
 import { connections } from "../api/operations";
 import type { Connection, ConnectionInput, DatabaseType } from "../api/types";
@@ -23,10 +24,10 @@ interface TypeFacts {
 
 export const TYPES: Record<DatabaseType, TypeFacts> = {
   POSTGRESQL: { label: "PostgreSQL", port: 5432, modes: ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"], needsCa: ["verify-ca", "verify-full"] },
-  MYSQL: { label: "MySQL / MariaDB", port: 3306, modes: ["disable", "prefer", "require", "verify-ca", "verify-full"], needsCa: ["verify-ca", "verify-full"] },
-  SQL_SERVER: { label: "SQL Server", port: 1433, modes: ["disable", "false", "true", "strict"], needsCa: [] },
-  ORACLE: { label: "Oracle", port: 1521, modes: [], needsCa: [] },
-  MONGODB: { label: "MongoDB", port: 27017, modes: [], needsCa: [] },
+  MYSQL: { label: "MySQL / MariaDB", port: 3306, modes: ["false", "true", "skip-verify", "preferred"], needsCa: [] },
+  SQL_SERVER: { label: "SQL Server", port: 1433, modes: ["disable", "false", "true", "strict"], needsCa: ["strict"] },
+  ORACLE: { label: "Oracle", port: 1521, modes: ["disable", "false", "true", "enable", "verify", "skip-verify"], needsCa: ["verify"] },
+  MONGODB: { label: "MongoDB", port: 27017, modes: ["disable", "false", "true", "enable", "insecure"], needsCa: [] },
   SQLITE: { label: "SQLite", port: 0, modes: [], needsCa: [] },
 };
 
@@ -42,6 +43,8 @@ interface Values {
   schema: string;
   oracleKind: "serviceName" | "sid";
   oracleName: string;
+  /** The rest of the metadata, as JSON. */
+  metadata: string;
   mode: string;
   ca: string;
   cert: string;
@@ -50,8 +53,20 @@ interface Values {
 
 const EMPTY: Values = {
   type: "POSTGRESQL", product: "", configName: "", host: "", port: "5432", databaseName: "", userName: "",
-  password: "", schema: "", oracleKind: "serviceName", oracleName: "", mode: "", ca: "", cert: "", key: "",
+  password: "", schema: "", oracleKind: "serviceName", oracleName: "", metadata: "", mode: "", ca: "", cert: "", key: "",
 };
+
+/** Modes without TLS, or with no say in whom it trusts. */
+const PLAIN_MODES: readonly string[] = ["", "disable", "false"];
+
+/** Names that the API's refusals have for the form's fields, where they are others. */
+const REFUSED_AS: Partial<Record<keyof Values, readonly string[]>> = {
+  configName: ["config_name"], databaseName: ["database_name"], userName: ["username"], password: ["password_encrypted"],
+  mode: ["ssl.mode", "ssl"], ca: ["ssl.ca"], cert: ["ssl.cert"], key: ["ssl.key"],
+  oracleName: ["metadata.serviceName", "metadata.sid"], metadata: ["metadata.invalidText"], product: ["X-Product-Name"],
+};
+
+const ORACLE_NAMES = ["serviceName", "sid"] as const;
 
 type Errors = Partial<Record<keyof Values, string>>;
 
@@ -82,14 +97,24 @@ function Form({ old }: { old: Connection | undefined }) {
     change({ type, mode: "", ...(usual || values.port === "" ? { port: String(TYPES[type].port) } : {}) });
   }
 
+  function refusedAs(name: keyof Values): string | undefined {
+    return [name, ...(REFUSED_AS[name] ?? [])].map((each) => problem?.fields[each]).find((each) => each !== undefined);
+  }
+
   async function save(): Promise<void> {
     setTouched(Object.fromEntries(Object.keys(values).map((name) => [name, true])));
     if (Object.keys(errors).length > 0) {
       document.querySelector<HTMLElement>(".wrong input, .wrong textarea, .wrong select")?.focus();
       return;
     }
+    const changes = old ? changesOf(values, old) : undefined;
+    if (old && Object.keys(changes ?? {}).length === 0) {
+      tell(t.unchanged(old.configName));
+      go(["connections"]);
+      return;
+    }
     try {
-      const saved = old ? await connections.change(old.id, changesOf(values, old)) : await connections.create(inputOf(values), values.product.trim());
+      const saved = old && changes ? await connections.change(old.id, changes) : await connections.create(inputOf(values), values.product.trim());
       forgetTest(saved.id);
       tell(old ? texts.connections.saved(saved.configName) : texts.connections.created(saved.configName));
       go(["connections"]);
@@ -99,7 +124,7 @@ function Form({ old }: { old: Connection | undefined }) {
   }
 
   function text(name: keyof Values, label: string, options: { hint?: string; required?: boolean; type?: "text" | "password"; area?: boolean; mode?: "numeric" } = {}) {
-    const said = problem?.fields[name] ?? (touched[name] ? errors[name] : undefined);
+    const said = refusedAs(name) ?? (touched[name] ? errors[name] : undefined);
     return (
       <Field label={label} hint={options.hint} error={said} required={options.required ?? false}>
         {(ids) => {
@@ -145,7 +170,7 @@ function Form({ old }: { old: Connection | undefined }) {
           </div>
           <div class="pairs">
             {text("userName", t.userName, { required: true })}
-            {text("password", t.password, { type: "password", required: !old, ...(old ? { hint: t.passwordKept } : {}) })}
+            {text("password", t.password, { type: "password", required: !hasPassword(old), ...(hasPassword(old) ? { hint: t.passwordKept } : {}) })}
           </div>
           {values.type === "ORACLE" ? (
             <div class="pairs">
@@ -162,7 +187,7 @@ function Form({ old }: { old: Connection | undefined }) {
           ) : null}
           <fieldset>
             <legend>{t.tls}</legend>
-            <Field label={t.tlsMode} hint={old?.ssl?.mode ? t.keyKept : undefined}>
+            <Field label={t.tlsMode} hint={old?.ssl?.mode ? t.keyKept : undefined} error={refusedAs("mode")}>
               {(ids) => (
                 <select {...ids} value={values.mode} onChange={(event) => change({ mode: event.currentTarget.value })}>
                   <option value="">{t.tlsNone}</option>
@@ -170,18 +195,21 @@ function Form({ old }: { old: Connection | undefined }) {
                 </select>
               )}
             </Field>
-            {values.mode && values.mode !== "disable" ? (
+            {!PLAIN_MODES.includes(values.mode) ? (
               <>
                 {text("ca", t.ca, { area: true, required: facts.needsCa.includes(values.mode) })}
-                <div class="pairs">
-                  {text("cert", t.cert, { area: true })}
-                  {text("key", t.key, { area: true })}
-                </div>
+                {values.type === "SQL_SERVER" ? null : (
+                  <div class="pairs">
+                    {text("cert", t.cert, { area: true })}
+                    {text("key", t.key, { area: true })}
+                  </div>
+                )}
               </>
             ) : null}
           </fieldset>
         </>
       )}
+      {text("metadata", t.metadata, { hint: t.metadataHint, area: true })}
       <div class="actions">
         <Button kind="primary" type="submit">{old ? texts.common.save : t.create}</Button>
         <a class="button" href={href(["connections"])}>{texts.common.cancel}</a>
@@ -190,9 +218,16 @@ function Form({ old }: { old: Connection | undefined }) {
   );
 }
 
+/** Whether a password is stored that an empty field keeps; a file has none. */
+function hasPassword(old: Connection | undefined): boolean {
+  return old !== undefined && old.type !== "SQLITE";
+}
+
 function valuesOf(old: Connection): Values {
   const sid = old.metadata?.["sid"];
   const service = old.metadata?.["serviceName"];
+  const rest = { ...old.metadata };
+  if (old.type === "ORACLE") for (const name of ORACLE_NAMES) delete rest[name];
   return {
     ...EMPTY,
     type: old.type,
@@ -205,6 +240,7 @@ function valuesOf(old: Connection): Values {
     schema: old.schema ?? "",
     oracleKind: typeof sid === "string" && sid ? "sid" : "serviceName",
     oracleName: String(sid || service || ""),
+    metadata: Object.keys(rest).length > 0 ? writeJson(rest, 2) : "",
     mode: old.ssl?.mode ?? "",
   };
 }
@@ -215,15 +251,16 @@ function errorsOf(values: Values, old: Connection | undefined): Errors {
   if (!old) needed.push("product");
   if (values.type !== "SQLITE") {
     needed.push("host", "userName");
-    if (!old) needed.push("password");
+    if (!hasPassword(old)) needed.push("password");
     if (values.type === "ORACLE") needed.push("oracleName");
     const port = Number(values.port);
     if (!/^\d+$/.test(values.port) || port < 1 || port > 65535) errors.port = t.errors.port;
     if (/[/\s]|:\/\//.test(values.host.trim())) errors.host = t.errors.host;
-    const givesTls = values.mode !== "" && (!old || values.mode !== (old.ssl?.mode ?? "") || values.ca !== "");
+    const givesTls = !PLAIN_MODES.includes(values.mode) && (!old || values.mode !== (old.ssl?.mode ?? "") || values.ca !== "");
     if (givesTls && TYPES[values.type].needsCa.includes(values.mode) && values.ca.trim() === "") errors.ca = t.errors.ca;
-    if ((values.cert.trim() === "") !== (values.key.trim() === "")) errors[values.cert.trim() ? "key" : "cert"] = t.errors.pair;
+    if (!PLAIN_MODES.includes(values.mode) && (values.cert.trim() === "") !== (values.key.trim() === "")) errors[values.cert.trim() ? "key" : "cert"] = t.errors.pair;
   }
+  if (metadataOf(values) === undefined) errors.metadata = t.errors.metadata;
   if (!/^[A-Za-z0-9_-]{3,100}$/.test(values.configName)) errors.configName = t.errors.name;
   for (const name of needed) if (values[name].trim() === "") errors[name] = t.errors.required;
   return errors;
@@ -233,15 +270,29 @@ function inputOf(values: Values): ConnectionInput {
   const input: ConnectionInput = {
     configName: values.configName, type: values.type, databaseName: values.databaseName,
   };
+  const metadata = metadataOf(values) ?? {};
+  if (Object.keys(metadata).length > 0) input.metadata = metadata;
   if (values.type === "SQLITE") return input;
   Object.assign(input, { host: values.host.trim(), port: Number(values.port), userName: values.userName, password: values.password });
   if (values.schema) input.schema = values.schema;
-  if (values.type === "ORACLE") input.metadata = { [values.oracleKind]: values.oracleName };
   if (values.mode) input.ssl = sslOf(values);
   return input;
 }
 
+/** All of the metadata; undefined where the text is no JSON object. */
+function metadataOf(values: Values): Record<string, unknown> | undefined {
+  let rest: unknown = {};
+  try {
+    if (values.metadata.trim() !== "") rest = readJson(values.metadata);
+  } catch {
+    return undefined;
+  }
+  if (!isObject(rest)) return undefined;
+  return values.type === "ORACLE" ? { ...rest, [values.oracleKind]: values.oracleName.trim() } : rest;
+}
+
 function sslOf(values: Values): NonNullable<ConnectionInput["ssl"]> {
+  if (PLAIN_MODES.includes(values.mode)) return { mode: values.mode };
   const parts = { mode: values.mode, ca: values.ca, cert: values.cert, key: values.key };
   return Object.fromEntries(Object.entries(parts).filter(([, value]) => value.trim() !== ""));
 }
@@ -256,9 +307,10 @@ function changesOf(values: Values, old: Connection): ConnectionInput {
     if (name === "ssl" || name === "metadata") continue;
     if (value !== before[name as keyof ConnectionInput]) changes[name] = value;
   }
-  if (old.type !== values.type || JSON.stringify(after.metadata) !== JSON.stringify(before.metadata)) {
-    if (after.metadata) changes["metadata"] = { ...old.metadata, ...after.metadata };
-  }
+  const metadata = after.metadata ?? {};
+  if (writeJson(metadata) !== writeJson(old.metadata ?? {}) && writeJson(metadata) !== writeJson(before.metadata ?? {})) changes["metadata"] = metadata;
+  // an emptied schema is a change too
+  if (values.type !== "SQLITE" && values.schema !== (old.schema ?? "")) changes["schema"] = values.schema;
   const mode = old.ssl?.mode ?? "";
   if (values.mode === "" && mode !== "") changes["ssl"] = null;
   else if (values.mode !== "" && (values.mode !== mode || values.ca || values.cert || values.key)) {

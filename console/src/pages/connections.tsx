@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { asProblem, type Problem } from "../api/http";
-import { connections, operations, PAGE } from "../api/operations";
+import { connections, operations } from "../api/operations";
 import type { Connection, ConnectionBreaker } from "../api/types";
 import { href, place, replaceQuery } from "../router";
 import { product } from "../session";
@@ -11,7 +11,7 @@ import { useLoaded } from "../ui/load";
 import { Badge, Button, Dialog, Empty, Failed, Field, Loading } from "../ui/parts";
 import { tell } from "../ui/toasts";
 
-const MOST_PAGES = 50;
+const MOST = 5000;
 const t = texts.connections;
 
 type Tested = { ms: number } | { problem: Problem };
@@ -20,10 +20,10 @@ const tested = signal<Record<string, Tested>>({});
 /** Every connection that the caller may see, over all pages of the list. */
 export async function allConnections(abort?: AbortSignal): Promise<Connection[]> {
   const found: Connection[] = [];
-  for (let page = 1; page <= MOST_PAGES; page += 1) {
+  for (let page = 1; found.length < MOST; page += 1) {
     const answer = await connections.list(page, abort);
     found.push(...answer.items);
-    if (answer.items.length < PAGE || found.length >= answer.total) break;
+    if (answer.items.length < answer.limit || found.length >= answer.total) break;
   }
   return found;
 }

@@ -1,5 +1,6 @@
 // One job: how far it is, why it failed and what to do, its result.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { copyOf, writeJson } from "../api/exact";
 import { asProblem, type Problem } from "../api/http";
 import { connections, jobs } from "../api/operations";
 import type { Job, Preview } from "../api/types";
@@ -44,9 +45,9 @@ export function JobPage({ id }: { id: string }) {
           <section class="card">
             <div class="page-head">
               <h2>{t.request}</h2>
-              <Copy text={JSON.stringify(requestOf(job), null, 2)} />
+              <Copy text={writeJson(requestOf(job), 2)} />
             </div>
-            <pre tabIndex={0}>{JSON.stringify(requestOf(job), null, 2)}</pre>
+            <pre tabIndex={0}>{writeJson(requestOf(job), 2)}</pre>
           </section>
         </div>
       </div>
@@ -100,7 +101,7 @@ function Head({ job, onChange }: { job: Job; onChange: () => void }) {
           {hasEnded(job) ? <Button onClick={rerun}>{t.rerun}</Button> : (
             <Button kind="danger" disabled={Boolean(job.cancelRequestedAt)} onClick={cancel}>{job.cancelRequestedAt ? texts.jobs.cancelling : t.cancel}</Button>
           )}
-          <Button onClick={() => { draft.value = requestOf(job); go(["build"]); }}>{t.reuse}</Button>
+          <Button onClick={() => { draft.value = copyOf(requestOf(job)); go(["build"]); }}>{t.reuse}</Button>
           {job.status === "completed" && !job.resultDeletedAt ? <Button kind="primary" label={t.downloadHint} onClick={download}>{t.download}</Button> : null}
         </div>
       </div>
@@ -182,7 +183,7 @@ function ProgressCard({ job }: { job: Job }) {
 
 /** Rows of a source by its database's own guess, for jobs without filters on it: a bar needs an end. */
 function useEstimates(job: Job): Record<string, number> {
-  const [found, setFound] = useState<Record<string, number>>({});
+  const [found, setFound] = useState<Record<string, number>>(copyOf({}));
   const isRunning = job.status === "processing";
   useEffect(() => {
     if (!isRunning) return;
@@ -197,7 +198,7 @@ function useEstimates(job: Job): Record<string, number> {
         const rows = Object.keys(tables).map((table) => known.get(table));
         if (rows.every((each): each is number => each != null)) {
           const sum = rows.reduce((left, right) => left + right, 0);
-          setFound((before) => ({ ...before, [source]: sum }));
+          setFound((before) => Object.assign(copyOf({}), before, { [source]: sum }));
         }
       }
     }
@@ -210,9 +211,9 @@ function useEstimates(job: Job): Record<string, number> {
 
 /** Rows per second of each source between the last two looks that differ. */
 function useRates(job: Job): Record<string, number> {
-  const last = useRef<{ at: number; rows: Record<string, number> }>({ at: 0, rows: {} });
-  const [rates, setRates] = useState<Record<string, number>>({});
-  const rows: Record<string, number> = {};
+  const last = useRef<{ at: number; rows: Record<string, number> }>({ at: 0, rows: copyOf({}) });
+  const [rates, setRates] = useState<Record<string, number>>(copyOf({}));
+  const rows: Record<string, number> = copyOf({});
   for (const [source, tables] of Object.entries(job.progress ?? {})) {
     rows[source] = Object.values(tables).reduce((sum, each) => sum + each.rows, 0);
   }
@@ -222,7 +223,7 @@ function useRates(job: Job): Record<string, number> {
     const { at, rows: before } = last.current;
     if (at > 0) {
       const gone = (now - at) / 1000;
-      setRates(Object.fromEntries(Object.entries(rows).map(([source, value]) => [source, (value - (before[source] ?? 0)) / gone])));
+      setRates(copyOf(Object.fromEntries(Object.entries(rows).map(([source, value]) => [source, (value - (before[source] ?? 0)) / gone]))));
     }
     last.current = { at: now, rows };
   }, [key]);
@@ -304,5 +305,5 @@ function PreviewTable({ name, rows, all }: { name: string; rows: Record<string, 
 
 function shown(value: unknown): string {
   if (value === undefined) return "";
-  return typeof value === "string" ? value : JSON.stringify(value);
+  return typeof value === "string" ? value : writeJson(value);
 }

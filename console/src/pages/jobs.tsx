@@ -8,7 +8,7 @@ import { href, place, replaceQuery } from "../router";
 import { product, token } from "../session";
 import { texts } from "../texts";
 import { ago, bytes, count, seconds, between } from "../ui/format";
-import { Badge, Button, Empty, Failed, Field, Loading, type Tone } from "../ui/parts";
+import { Badge, Button, Empty, Failed, Field, Loading, SettledInput, type Tone } from "../ui/parts";
 import { Rows } from "../ui/rows";
 
 const t = texts.jobs;
@@ -35,14 +35,7 @@ export function JobsPage() {
 
   const input = (name: (typeof FILTERS)[number], label: string, isDate = false) => (
     <Field label={label}>
-      {(ids) => {
-        const shared = {
-          ...ids,
-          value: filters[name] ?? "",
-          onChange: (event: { currentTarget: { value: string } }) => choose(name, event.currentTarget.value),
-        };
-        return isDate ? <input {...shared} type="date" /> : <input {...shared} type="search" />;
-      }}
+      {(ids) => <SettledInput ids={ids} type={isDate ? "date" : "search"} value={filters[name] ?? ""} onSettled={(value) => choose(name, value.trim())} />}
     </Field>
   );
 
@@ -119,10 +112,13 @@ function useJobs(filters: JobQuery, key: string): JobList {
   const [loading, setLoading] = useState(true);
   const [turn, setTurn] = useState(0);
   const busy = useRef(false);
+  const reader = useRef(new AbortController());
   const whose = [key, product.value, token.value, turn] as const;
 
   useEffect(() => {
     const ended = new AbortController();
+    reader.current = ended;
+    busy.current = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let isFirst = true;
     setItems([]);
@@ -176,15 +172,20 @@ function useJobs(filters: JobQuery, key: string): JobList {
 
   const next = useCallback(() => {
     if (!cursor || busy.current) return;
+    // a page of what is no longer asked for is none of the new list
+    const { signal } = reader.current;
     busy.current = true;
-    jobs.list({ ...filters, cursor })
+    jobs.list({ ...filters, cursor }, signal)
       .then((page) => {
+        if (signal.aborted) return;
         setItems((old) => [...old, ...without(page.items, old)]);
         setCursor(page.nextCursor ?? null);
       })
-      .catch((error: unknown) => setProblem(asProblem(error)))
+      .catch((error: unknown) => {
+        if (!signal.aborted) setProblem(asProblem(error));
+      })
       .finally(() => {
-        busy.current = false;
+        if (!signal.aborted) busy.current = false;
       });
   }, [cursor, key]);
 

@@ -9,7 +9,7 @@ import { texts } from "../texts";
 import { ago, bytes, clock, count, seconds, time } from "../ui/format";
 import { BarChart, LineChart, Spark } from "../ui/charts";
 import { useLoaded, type Loaded } from "../ui/load";
-import { Badge, Button, Failed, Field, Loading, Notice, type Tone } from "../ui/parts";
+import { Badge, Button, Failed, Field, Loading, Notice, SettledInput, type Tone } from "../ui/parts";
 import { tell } from "../ui/toasts";
 import { TONES } from "./jobs";
 
@@ -282,7 +282,7 @@ function DeadLettersCard() {
         <>
           <div class="filters">
             <Field label={t.redriveReason}>
-              {(ids) => <input {...ids} type="search" value={reason} onChange={(event) => setReason(event.currentTarget.value.trim())} />}
+              {(ids) => <SettledInput ids={ids} type="search" value={reason} onSettled={(value) => setReason(value.trim())} />}
             </Field>
             <Button disabled={total === 0} onClick={redrive}>{reason ? t.redrive : t.redriveAll}</Button>
             <p class="faint" role="status">{t.letters(letters.length, total)}</p>

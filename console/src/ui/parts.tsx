@@ -76,6 +76,26 @@ export function Field({ label, hint, error, required, children }: FieldProps) {
   );
 }
 
+interface SettledInputProps {
+  ids: { id: string };
+  type: "search" | "date";
+  value: string;
+  onSettled: (value: string) => void;
+}
+
+/** What is typed counts with Enter or when the field is left; until then nobody overwrites it. */
+export function SettledInput({ ids, type, value, onSettled }: SettledInputProps) {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  const shared = {
+    ...ids,
+    value: text,
+    onInput: (event: { currentTarget: { value: string } }) => setText(event.currentTarget.value),
+    onChange: (event: { currentTarget: { value: string } }) => onSettled(event.currentTarget.value),
+  };
+  return type === "date" ? <input {...shared} type="date" /> : <input {...shared} type="search" />;
+}
+
 /** A failure in words, with what the API calls it. */
 export function Failed({ problem, children }: { problem: Problem; children?: ComponentChildren }) {
   const fields = Object.entries(problem.fields);

@@ -33,6 +33,21 @@ export function Rows<T>({ items, rowHeight, label, keyOf, children, onEnd, class
     };
   }, []);
 
+  // what comes in above the rows in view pushes them down: the view goes with them
+  const anchor = useRef<{ key: string; index: number } | undefined>(undefined);
+  useLayoutEffect(() => {
+    const element = box.current;
+    const { current: held } = anchor;
+    if (!element || !held || view.top === 0) return;
+    const index = items.findIndex((item) => keyOf(item) === held.key);
+    if (index >= 0 && index !== held.index) element.scrollTop += (index - held.index) * rowHeight;
+  }, [items]);
+  useLayoutEffect(() => {
+    const index = Math.floor(view.top / rowHeight);
+    const item = items[index];
+    anchor.current = item && { key: keyOf(item), index };
+  }, [items, view.top]);
+
   const first = Math.max(0, Math.floor(view.top / rowHeight) - MARGIN);
   const last = Math.min(items.length, Math.ceil((view.top + view.height) / rowHeight) + MARGIN);
   useEffect(() => {
