@@ -144,7 +144,7 @@ function TableList({ connection, schema: known, onSchema, limits }: { connection
   }, [loaded.value]);
   const found = useMemo(() => (schema ? search(schema.tables, words) : []), [schema, words]);
   const mapped = draft.value.dataRequest.mappedFields;
-  const chosen = mapped[configName] ?? {};
+  const chosen: Record<string, string[]> = mapped[configName] ?? copyOf({});
   const used = Object.keys(chosen).length;
   const noTable = limits !== undefined && used >= limits.maxTablesPerDatasource;
   const noSource = limits !== undefined && used === 0 && Object.keys(mapped).length >= limits.maxDatasources;

@@ -2,12 +2,15 @@
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+from fetcher.domain.tls_modes import TLS_MODES, VERIFYING_TLS_MODES
 
 SOURCES = Path(__file__).resolve().parents[3] / "console"
 BUILT = SOURCES.parent / "fetcher" / "api" / "console"
@@ -65,3 +68,14 @@ def test_licences_lie_beside_the_page() -> None:
     for name, version in dependencies.items():
         assert f"{name} {version} (MIT)" in text
     assert text.count("Permission is hereby granted, free of charge") >= len(dependencies)
+
+
+def test_the_form_knows_the_tls_modes_of_each_type() -> None:
+    text = (SOURCES / "src" / "pages" / "connection-form.tsx").read_text()
+    told = re.findall(
+        r"^  ([A-Z_]+): \{ label: .*modes: (\[.*?\]), needsCa: (\[.*?\]) \},$", text, re.M
+    )
+    assert {name: (tuple(json.loads(modes)), set(json.loads(ca))) for name, modes, ca in told} == {
+        str(name): (modes, VERIFYING_TLS_MODES.intersection(modes))
+        for name, modes in TLS_MODES.items()
+    }

@@ -1,0 +1,210 @@
+"""Names, numbers and settings that a page easily gets wrong."""
+
+import json
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from fetcher.domain.connections import SourceType
+from fetcher.domain.tls_modes import TLS_MODES, VERIFYING_TLS_MODES
+from tests.console.places import PRODUCT, a_service, console, register
+from tests.e2e.cluster import Api
+
+BEYOND_DOUBLES = 9007199254740993
+NAMES = ("constructor", "__proto__", "<img src=x onerror=alert(1)>", 'it\'s "a.b"/?#%20', "שלום")
+SMALL_PAGE = 2
+
+
+def quoted(name: str) -> str:
+    return '"{}"'.format(name.replace('"', '""'))
+
+
+def make_hostile(sources: Path) -> None:
+    with closing(sqlite3.connect(sources / "hostile.db")) as database, database:
+        for name in NAMES:
+            columns = ", ".join(f"{quoted(each)} TEXT" for each in NAMES)
+            database.execute(f"CREATE TABLE {quoted(name)} (id INTEGER PRIMARY KEY, {columns})")
+            values = (BEYOND_DOUBLES, *("<script>alert(1)</script>" for _ in NAMES))
+            places = ", ".join("?" * len(values))
+            database.execute(f"INSERT INTO {quoted(name)} VALUES ({places})", values)
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    folder = tmp_path_factory.mktemp("service")
+    with a_service(folder, MAX_PAGINATION_LIMIT=str(SMALL_PAGE)) as (_, served):
+        make_hostile(folder / "fetcher-data" / "sources")
+        for name in ("constructor", "__proto__", "toString"):
+            register(served, name, databaseName="hostile.db")
+        yield served
+
+
+def request_of(page: Page) -> Locator:
+    return page.get_by_label("The request").last
+
+
+def test_hostile_names_are_names_from_the_builder_to_the_preview(api: Api, page: Page) -> None:
+    for source in ("constructor", "__proto__"):
+        page.goto(console(api, "/build"))
+        page.get_by_role("button", name="Start anew").click()
+        page.get_by_role("button", name=source).click()
+        for table in NAMES:
+            page.locator("label.row-check").filter(has_text=table).get_by_role("checkbox").check()
+        for table in NAMES:
+            card = page.get_by_role("region", name=f"{source} · {table}", exact=True)
+            expect(card.get_by_label("All fields")).to_be_checked()
+        filtered = page.get_by_role("region", name=f"{source} · constructor", exact=True)
+        filtered.get_by_label("Field", exact=True).select_option("__proto__")
+        filtered.get_by_role("button", name="Add filter").click()
+        filtered.get_by_label("Value: __proto__").fill("<script>alert(1)</script>")
+        page.get_by_role("button", name="Run").click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text("completed")
+        page.get_by_role("button", name="Preview").click()
+        for table in NAMES:
+            rows = page.get_by_role("region", name=f"{source} · {table}", exact=True)
+            expect(rows.get_by_role("cell", name=str(BEYOND_DOUBLES), exact=True)).to_be_visible()
+            expect(rows.get_by_role("cell", name="<script>alert(1)</script>")).to_have_count(5)
+
+
+def test_a_number_beyond_doubles_is_asked_for_and_told_as_it_is(api: Api, page: Page) -> None:
+    page.goto(console(api, "/build?source=constructor&table=constructor"))
+    table = page.get_by_role("region", name="constructor · constructor")
+    table.get_by_label("Field", exact=True).select_option("id")
+    table.get_by_role("button", name="Add filter").click()
+    table.get_by_label("Value: id").fill(str(BEYOND_DOUBLES))
+    number = re.compile(rf'"eq": \[\s*{BEYOND_DOUBLES}\s*\]')
+    expect(request_of(page)).to_have_value(number)
+    edited = request_of(page).input_value().replace('"eq"', '"gte"')
+    request_of(page).fill(edited)
+    expect(table.get_by_label("Value: id")).to_have_value(str(BEYOND_DOUBLES))
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("completed")
+    expect(page.locator("pre")).to_contain_text(re.compile(rf'"gte": \[\s*{BEYOND_DOUBLES}\s*\]'))
+    stored = api.job(page.url.rpartition("/")[2])
+    assert stored["filters"]["constructor"]["constructor"]["id"] == {"gte": [BEYOND_DOUBLES]}
+    page.get_by_role("button", name="Edit as new job").click()
+    expect(request_of(page)).to_have_value(re.compile(str(BEYOND_DOUBLES)))
+
+
+def test_an_operator_is_changed_in_its_place(api: Api, page: Page) -> None:
+    page.goto(console(api, "/build?source=toString&table=constructor"))
+    table = page.get_by_role("region", name="toString · constructor")
+    for _ in range(2):
+        table.get_by_label("Field", exact=True).select_option("id")
+        table.get_by_role("button", name="Add filter").click()
+    operators = table.get_by_label("Operator: id")
+    expect(operators).to_have_count(2)
+    expect(operators.nth(0).locator("option[value=ne]")).to_be_disabled()
+    operators.nth(0).focus()
+    operators.nth(0).select_option("gt")
+    expect(operators.nth(0)).to_be_focused()
+    expect(operators.nth(0)).to_have_value("gt")
+    expect(operators.nth(1)).to_have_value("ne")
+
+
+def test_lists_of_small_pages_are_whole_and_keep_what_is_typed(api: Api, page: Page) -> None:
+    page.goto(console(api))
+    expect(page.get_by_text("3 connections")).to_be_visible()
+    made = [api.post_job({"toString": {name: ["id"]}}).body["jobId"] for name in NAMES]
+    for job in made:
+        api.wait_for_job(job)
+    page.goto(console(api, "/jobs?connection=toString"))
+    jobs = page.get_by_role("list", name="Jobs").get_by_role("listitem")
+    expect(jobs).to_have_count(5)
+    source = page.get_by_label("Product", exact=True).last
+    source.press_sequentially("acme-")
+    asked = re.compile(r"/v1/fetcher\?.*connection=toString")
+    for _ in range(2):
+        with page.expect_response(asked):
+            pass
+    expect(source).to_have_value("acme-")
+    source.press_sequentially("reports")
+    source.press("Enter")
+    expect(page).to_have_url(re.compile("source=acme-reports"))
+    expect(jobs).to_have_count(5)
+
+
+def pem(kind: str) -> str:
+    return f"-----BEGIN {kind}-----\nMAo=\n-----END {kind}-----"
+
+
+def test_every_type_and_tls_mode_can_be_registered(api: Api, page: Page) -> None:
+    for source_type in SourceType:
+        for mode in ("", *TLS_MODES[source_type]):
+            # the two that say most of each type: the first, and one that verifies
+            if mode in TLS_MODES[source_type][1:] and mode not in VERIFYING_TLS_MODES:
+                continue
+            name = f"{source_type.lower()}-{mode or 'none'}"
+            made = registered(api, page, source_type, name, mode)
+            assert (made["type"], made.get("ssl", {}).get("mode", "")) == (source_type, mode)
+
+
+def registered(api: Api, page: Page, source_type: SourceType, name: str, mode: str) -> Any:
+    page.goto(console(api, "/connections/new"))
+    form = page.locator("form.form")
+    form.get_by_label("Type").select_option(source_type)
+    form.get_by_label("Product").fill(PRODUCT)
+    form.get_by_role("textbox", name="Name", exact=True).fill(name)
+    if source_type is SourceType.SQLITE:
+        form.get_by_label("File").fill("hostile.db")
+    else:
+        form.get_by_label("Host").fill("db.example.com")
+        form.get_by_label("Database").fill("sales")
+        form.get_by_label("User").fill("reader")
+        form.get_by_label("Password").fill("a-password")
+        offered = form.get_by_label("Mode").locator("option")
+        expect(offered).to_have_text(["not set", *TLS_MODES[source_type]])
+        form.get_by_label("Mode").select_option(mode)
+    if source_type is SourceType.ORACLE:
+        form.get_by_label("Service name").last.fill("ORCL")
+    if mode in VERIFYING_TLS_MODES:
+        form.get_by_label("CA certificate").fill(pem("CERTIFICATE"))
+    with page.expect_response(re.compile("/v1/management/connections$")) as answer:
+        form.get_by_role("button", name="Register").click()
+    assert (name, answer.value.status) == (name, 201)
+    return answer.value.json()
+
+
+def test_an_edit_sends_what_was_changed_alone(api: Api, page: Page) -> None:
+    metadata = {"serviceName": "ORCL", "note": "kept"}
+    old = register(
+        api, "edited", type="ORACLE", databaseName="sales", host="db.example.com", port=1521,
+        userName="reader", password="a-password", schema="HR", metadata=metadata,
+        ssl={"mode": "true"},
+    )  # fmt: skip
+    sent = [
+        edited(page, api, old["id"], {"Schema": ""}),
+        edited(page, api, old["id"], {"Host": "other.example.com"}),
+        edited(page, api, old["id"], {"Further settings": '{"note": 12345678901234567890}'}),
+    ]
+    assert sent[0] == {"schema": ""}
+    assert sent[1] == {"host": "other.example.com"}
+    assert sent[2] == {"metadata": {"note": 12345678901234567890, "serviceName": "ORCL"}}
+    page.goto(console(api, f"/connections/{old['id']}/edit"))
+    page.get_by_label("Connect by").select_option("sid")
+    assert saved(page) == {"metadata": {"note": 12345678901234567890, "sid": "ORCL"}}
+    page.goto(console(api, f"/connections/{old['id']}/edit"))
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("edited stays as it was: nothing was changed")).to_be_visible()
+
+
+def edited(page: Page, api: Api, connection_id: str, values: dict[str, str]) -> Any:
+    page.goto(console(api, f"/connections/{connection_id}/edit"))
+    for label, value in values.items():
+        page.locator("form.form").get_by_label(label).fill(value)
+    return saved(page)
+
+
+def saved(page: Page) -> Any:
+    """The body that the form has sent, and that the service has taken."""
+    with page.expect_response(lambda answer: answer.request.method == "PATCH") as answer:
+        page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("is saved").last).to_be_visible()
+    assert answer.value.status == 200
+    return json.loads(answer.value.request.post_data or "")
