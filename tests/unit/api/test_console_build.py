@@ -73,7 +73,7 @@ def test_licences_lie_beside_the_page() -> None:
 def test_the_form_knows_the_tls_modes_of_each_type() -> None:
     text = (SOURCES / "src" / "pages" / "connection-form.tsx").read_text()
     told = re.findall(
-        r"^  ([A-Z_]+): \{ label: .*modes: (\[.*?\]), needsCa: (\[.*?\]) \},$", text, re.M
+        r"^  ([A-Z_]+): \{ label: .*modes: (\[.*?\]), needsCa: (\[.*?\]) \},$", text, re.MULTILINE
     )
     assert {name: (tuple(json.loads(modes)), set(json.loads(ca))) for name, modes, ca in told} == {
         str(name): (modes, VERIFYING_TLS_MODES.intersection(modes))
