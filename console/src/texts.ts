@@ -260,7 +260,7 @@ export const texts = {
     emptyText: "Nothing was asked for yet, or nothing matches.",
     count: (jobs: number, more: boolean) => `${plural(jobs, "job")}${more ? " so far" : ""}`,
     statuses: { pending: "waiting", processing: "running", completed: "completed", failed: "failed", cancelled: "cancelled" },
-    result: (rows: string, size: string) => `${rows} rows, ${size}`,
+    result: (rows: string, size: string) => `${rows} ${rows === "1" ? "row" : "rows"}, ${size}`,
     cancelling: "being cancelled",
   },
   job: {
@@ -273,7 +273,7 @@ export const texts = {
     waits: "Waits because",
     progress: "Progress",
     rate: (rows: string) => `${rows} rows/s`,
-    rows: (rows: string, all: string | null) => (all ? `${rows} of about ${all} rows` : `${rows} rows`),
+    rows: (rows: string, all: string | null) => (all ? `${rows} of about ${all} rows` : `${rows} ${rows === "1" ? "row" : "rows"}`),
     noProgress: "No rows yet",
     attempts: "Attempts",
     attempt: "Attempt",

@@ -3,7 +3,9 @@
 import json
 import re
 import signal
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -178,3 +180,20 @@ def test_limits_are_shown_before_they_are_hit(browser: Browser, tmp_path: Path) 
         page.get_by_role("checkbox", name="items").check()
         expect(page.get_by_text("20 of 20 tables · No more are allowed in one job")).to_be_visible()
         expect(page.get_by_role("checkbox", name="orders")).to_be_disabled()
+
+
+def test_a_table_of_more_fields_than_a_job_may_ask_for(browser: Browser, tmp_path: Path) -> None:
+    with embedded(tmp_path) as (_, api), open_page(browser) as page:
+        make_shop(tmp_path)
+        with closing(sqlite3.connect(tmp_path / "fetcher-data/sources/shop.db")) as shop, shop:
+            shop.execute(f"CREATE TABLE wide ({', '.join(f'c_{n:03} TEXT' for n in range(60))})")
+        register(api)
+        page.goto(console(api, "/build?source=shop&table=wide"))
+        table = page.get_by_role("region", name="shop · wide")
+        expect(table).to_contain_text("50 of 50 fields · No more are allowed in one job")
+        expect(table.get_by_label("All fields")).to_be_disabled()
+        expect(table.get_by_label("c_055")).to_be_disabled()
+        table.get_by_label("c_000").uncheck()
+        table.get_by_label("c_055").check()
+        page.get_by_role("button", name="Check").click()
+        expect(page.get_by_text("The request fits what is there.")).to_be_visible()

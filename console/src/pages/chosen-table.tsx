@@ -27,9 +27,12 @@ export function ChosenTable({ source, table, fields, known, most }: Props) {
   const types = new Map(columns.map((column) => [column.name, column.type]));
   const used = isAll ? columns.length : fields.length;
 
+  const names = columns.map((column) => column.name);
+  const isTooMuch = most !== undefined && names.length > most;
+
   function toggle(name: string): void {
-    const before = isAll ? columns.map((column) => column.name) : fields;
-    const after = before.includes(name) ? before.filter((each) => each !== name) : [...before, name];
+    const before = isAll ? names : fields;
+    const after = (before.includes(name) ? before.filter((each) => each !== name) : [...before, name]).slice(0, most);
     if (after.length > 0) addTable(source, table, after);
   }
 
@@ -42,7 +45,7 @@ export function ChosenTable({ source, table, fields, known, most }: Props) {
       <LimitLine used={used} most={most} what={t.limitFields} />
       <div class="fields">
         <label class="check">
-          <input type="checkbox" checked={isAll} onChange={() => addTable(source, table, isAll ? columns.map((column) => column.name) : ["*"])} />
+          <input type="checkbox" checked={isAll} disabled={!isAll && isTooMuch} onChange={() => addTable(source, table, isAll ? names.slice(0, most) : ["*"])} />
           <strong>{t.allFields}</strong>
         </label>
         {columns.map((column) => (
@@ -77,7 +80,7 @@ export function ChosenTable({ source, table, fields, known, most }: Props) {
         />
       )))}
       <NewCondition
-        fields={columns.map((column) => column.name)}
+        fields={names}
         onAdd={(field) => {
           const taken = conditions[field] ?? NONE;
           const operator = operatorsOf(kindOf(types.get(field) ?? "")).find((each) => !(each in taken));

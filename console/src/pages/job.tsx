@@ -25,7 +25,7 @@ export function JobPage({ id }: { id: string }) {
   useEffect(() => setEnded(job !== undefined && hasEnded(job)), [job?.status]);
   if (!job) {
     if (!loaded.problem) return <Loading />;
-    if (loaded.problem.status === 404) return <Empty title={t.unknown}><a href={href(["jobs"])}>{texts.app.jobs}</a></Empty>;
+    if (loaded.problem.status === 404 || loaded.problem.code === "FET-0404") return <Empty title={t.unknown}><a href={href(["jobs"])}>{texts.app.jobs}</a></Empty>;
     return <Failed problem={loaded.problem}><Button onClick={loaded.reload}>{texts.common.reload}</Button></Failed>;
   }
   return (

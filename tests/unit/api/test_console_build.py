@@ -75,7 +75,9 @@ def test_the_form_knows_the_tls_modes_of_each_type() -> None:
     told = re.findall(
         r"^  ([A-Z_]+): \{ label: .*modes: (\[.*?\]), needsCa: (\[.*?\]) \},$", text, re.MULTILINE
     )
-    assert {name: (tuple(json.loads(modes)), set(json.loads(ca))) for name, modes, ca in told} == {
+    assert {
+        name: (tuple(json.loads(modes)), frozenset(json.loads(ca))) for name, modes, ca in told
+    } == {
         str(name): (modes, VERIFYING_TLS_MODES.intersection(modes))
         for name, modes in TLS_MODES.items()
     }
