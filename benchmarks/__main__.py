@@ -10,6 +10,7 @@ import argparse
 import json
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -37,6 +38,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
 """Modules of this package, and their arguments for a run of some 12 minutes."""
 
 PART_SECONDS: Final = 3600
+"""A part that takes longer is killed, and has failed."""
 
 
 def main() -> int:
@@ -88,10 +90,15 @@ def _lines_of(part: str, arguments: Sequence[str]) -> Iterator[str]:
     command = [sys.executable, "-m", f"benchmarks.{part}", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        for text in process.stdout:
-            if text.startswith("{"):
-                yield text.rstrip("\n")
-        code = process.wait(PART_SECONDS)
+        late = threading.Timer(PART_SECONDS, process.kill)
+        late.start()
+        try:
+            for text in process.stdout:
+                if text.startswith("{"):
+                    yield text.rstrip("\n")
+            code = process.wait()
+        finally:
+            late.cancel()
     if code:
         raise subprocess.CalledProcessError(code, command)
 
