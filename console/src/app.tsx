@@ -7,6 +7,7 @@ import { JobPage } from "./pages/job";
 import { JobsPage } from "./pages/jobs";
 import { OperationsPage } from "./pages/operations";
 import { SchemaPage } from "./pages/schema";
+import { draft, empty } from "./request";
 import { go, href, place } from "./router";
 import { product, theme, token, tokenRefused, type Theme } from "./session";
 import { texts } from "./texts";
@@ -94,7 +95,7 @@ function ThemeSelect() {
 }
 
 function SignOut() {
-  return <Button kind="quiet" onClick={() => { token.value = ""; go(["connections"]); }}>{texts.app.signOut}</Button>;
+  return <Button kind="quiet" onClick={() => { token.value = ""; draft.value = empty(); go(["connections"]); }}>{texts.app.signOut}</Button>;
 }
 
 function TokenDialog() {

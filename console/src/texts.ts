@@ -306,6 +306,7 @@ export const texts = {
   operations: {
     title: "Operations",
     process: (host: string, role: string, version: string) => `as seen by ${host} (${role}, ${version})`,
+    notAllowed: "It takes the right to read operations. Ask whoever gives rights here.",
     draining: "This process is draining: it takes no new work",
     dependencies: "Dependencies",
     optional: "optional",

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import combinations
 from pathlib import Path
 
 import psycopg
@@ -109,6 +110,24 @@ def test_a_job_that_failed_says_why_and_what_to_do(api: Api, page: Page) -> None
     expect(page.get_by_text("there is no such table")).to_be_visible()
 
 
+def test_the_rows_in_view_stay_when_a_job_comes_in_above(api: Api, page: Page) -> None:
+    register(api)
+    names = ("id", "name", "price", "made")
+    first, *others = (each for size in (1, 2, 3) for each in combinations(names, size))
+    for fields in others:
+        assert api.post_job({"shop": {"items": list(fields)}}).status == 202
+    page.set_viewport_size({"width": 1000, "height": 500})
+    page.goto(console(api, "/jobs"))
+    expect(page.get_by_text("13 jobs")).to_be_visible()
+    page.get_by_role("list", name="Jobs").evaluate("box => { box.scrollTop = 310; }")
+    seen = page.locator('[aria-posinset="6"] a').get_attribute("href")
+    link = page.locator(f'a[href="{seen}"]')
+    place = link.bounding_box()
+    assert api.post_job({"shop": {"items": list(first)}}).status == 202
+    expect(page.get_by_text("14 jobs")).to_be_visible()
+    assert link.bounding_box() == place
+
+
 def test_deleting_a_connection_that_a_job_reads_is_explained(
     api: Api, page: Page, postgres_database: Callable[[], SqlAddress]
 ) -> None:
@@ -165,6 +184,37 @@ def test_the_access_token_is_asked_for_and_kept_nowhere(browser: Browser, tmp_pa
         expect(page.get_by_text("live", exact=True)).to_be_visible()
         page.reload()
         expect(dialog).to_contain_text("This service asks who you are")
+        dialog.get_by_role("button", name="Close").click()
+        expect(page.get_by_role("alert")).to_be_visible()
+        expect(dialog).to_have_count(0)
+
+
+def test_what_was_seen_with_a_token_goes_with_it(browser: Browser, tmp_path: Path) -> None:
+    secret = "console-access-token-0123456789abcdef"
+    with (
+        a_service(tmp_path, FETCHER_ACCESS_TOKEN=secret) as (_, api),
+        open_page(browser) as page,
+    ):
+        register(Api(api.port, secret), "only-for-me")
+        page.goto(console(api))
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_label("Access token").fill(secret)
+        dialog.get_by_role("button", name="Use token").click()
+        expect(page.get_by_text("only-for-me")).to_be_visible()
+        page.get_by_role("button", name="Forget token").click()
+        expect(dialog).to_contain_text("This service asks who you are")
+        expect(page.get_by_text("only-for-me")).to_have_count(0)
+
+
+def test_who_may_not_see_operations_is_told_once(api: Api, page: Page) -> None:
+    body = {"code": "FET-0007", "title": "Forbidden", "message": "not for you"}
+    page.route(re.compile("/v1/operations/"), lambda route: route.fulfill(status=403, json=body))
+    page.goto(console(api, "/operations"))
+    alert = page.get_by_role("alert")
+    expect(alert).to_have_count(1)
+    expect(alert).to_contain_text("It takes the right to read operations.")
+    page.goto(console(api))
+    expect(page.get_by_text("No connection yet")).to_be_visible()
 
 
 def test_limits_are_shown_before_they_are_hit(browser: Browser, tmp_path: Path) -> None:

@@ -23,6 +23,11 @@ export class Problem extends Error {
   ) {
     super(message);
   }
+
+  /** The caller may not: asking again changes nothing. */
+  get isRefusal(): boolean {
+    return this.status === 401 || this.status === 403;
+  }
 }
 
 export interface Call {

@@ -139,7 +139,10 @@ function useJobs(filters: JobQuery, key: string): JobList {
         }
       } catch (error) {
         if (ended.signal.aborted) return;
-        setProblem(asProblem(error));
+        const found = asProblem(error);
+        setProblem(found);
+        setLoading(false);
+        if (found.isRefusal) return;
       }
       setLoading(false);
       timer = setTimeout(again, LOOK_MS);

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { asProblem, type Problem } from "../api/http";
 import { operations } from "../api/operations";
-import type { Dependency, OperatedJob, Redriven } from "../api/types";
+import type { Dependencies, Dependency, OperatedJob, Redriven } from "../api/types";
 import { href } from "../router";
 import { texts } from "../texts";
 import { ago, bytes, clock, count, seconds, time } from "../ui/format";
@@ -19,10 +19,19 @@ const SLOW_LOOK_MS = 15_000;
 const LETTERS = 50;
 
 export function OperationsPage() {
+  const dependencies = useLoaded((abort) => operations.dependencies(abort), [], LOOK_MS);
+  if (dependencies.problem?.status === 403) {
+    return (
+      <>
+        <div class="page-head"><h1>{t.title}</h1></div>
+        <Failed problem={dependencies.problem}><p>{t.notAllowed}</p></Failed>
+      </>
+    );
+  }
   return (
     <>
       <div class="page-head"><h1>{t.title}</h1></div>
-      <DependenciesCards />
+      <DependenciesCards loaded={dependencies} />
       <div class="cards wide">
         <ActivityCard />
         <JobsCard />
@@ -46,8 +55,7 @@ function Card<T>({ title, loaded, children }: { title: string; loaded: Loaded<T>
   );
 }
 
-function DependenciesCards() {
-  const loaded = useLoaded((abort) => operations.dependencies(abort), [], LOOK_MS);
+function DependenciesCards({ loaded }: { loaded: Loaded<Dependencies> }) {
   if (!loaded.value) return loaded.problem ? <Failed problem={loaded.problem} /> : <Loading />;
   const { process, dependencies, draining } = loaded.value;
   return (

@@ -12,7 +12,7 @@ export interface Loaded<T> {
 
 /**
  * What `read` answers, read again when one of `keys` changes and, with `everyMs`, again and again
- * while the page is visible. A value stays when a later reading fails.
+ * while the page is visible and the caller is not refused. A value stays when a later reading fails.
  */
 export function useLoaded<T>(
   read: (signal: AbortSignal) => Promise<T>,
@@ -25,14 +25,16 @@ export function useLoaded<T>(
   const [turn, setTurn] = useState(0);
   const latest = useRef(read);
   latest.current = read;
-  const wasKeys = useRef<readonly unknown[]>(keys);
   const sign = token.value;
+  const wasKeys = useRef<readonly unknown[]>([...keys, sign]);
 
   useEffect(() => {
     const ended = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const changed = keys.some((key, index) => key !== wasKeys.current[index]);
-    wasKeys.current = keys;
+    // what one caller could see is not shown to the next
+    const all = [...keys, sign];
+    const changed = all.some((key, index) => key !== wasKeys.current[index]);
+    wasKeys.current = all;
     setState((old) => ({ value: changed ? undefined : old.value, problem: changed ? undefined : old.problem, loading: true }));
 
     async function once(): Promise<void> {
@@ -41,7 +43,9 @@ export function useLoaded<T>(
         if (!ended.signal.aborted) setState({ value, problem: undefined, loading: false });
       } catch (error) {
         if (ended.signal.aborted) return;
-        setState((old) => ({ value: old.value, problem: asProblem(error), loading: false }));
+        const problem = asProblem(error);
+        setState((old) => ({ value: old.value, problem, loading: false }));
+        if (problem.isRefusal) return;
       }
       if (everyMs > 0 && !ended.signal.aborted) timer = setTimeout(again, everyMs);
     }
