@@ -230,9 +230,10 @@ class _Way:
             if fault is not None and self._is_over(fault) and self._proxy.fault is fault:
                 self._connection.strike(fault, self)
             data = data[size:]
+            if pause_seconds:
+                await trio.sleep(pause_seconds)
             if not data:
                 return
-            await trio.sleep(pause_seconds)
 
     async def _send(self, data: bytes | bytearray) -> None:
         try:
@@ -253,7 +254,7 @@ class _Way:
         if fault is None or fault.kind is Kind.LATENCY:
             return length, 0.0
         if fault.kind is Kind.BANDWIDTH:
-            size = max(1, fault.bytes_per_second // STEPS_A_SECOND)
+            size = min(length, max(1, fault.bytes_per_second // STEPS_A_SECOND))
             return size, size / fault.bytes_per_second
         if fault.kind is Kind.SLICER:
             return fault.slice_bytes, fault.pause_seconds
