@@ -33,6 +33,7 @@ PARTS: Final[dict[str, tuple[str, ...]]] = {
     "slowed": ("--rounds", "3"),
     "http_api": ("--rounds", "3"),
     "worker": ("--rounds", "3"),
+    "console": (),
     "tenants": tenants.SHORT,
 }
 """Modules of this package, and their arguments for a run of some 12 minutes."""

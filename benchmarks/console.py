@@ -51,8 +51,7 @@ def line(name: str, entries: int, page: Page, pixels: int) -> dict[str, Any]:
     frames, top = frames_of(page, pixels)
     middle, most = len(frames) // 2, int(len(frames) * 0.99)
     return {
-        "benchmark": "console",
-        "list": name,
+        "figure": f"console.{name}",
         "entries": entries,
         "scrolled_pixels": round(top),
         "elements": page.evaluate("document.querySelectorAll('.row').length"),
@@ -91,7 +90,7 @@ def a_page_of_jobs(route: Route) -> None:
 
 def main() -> None:
     if CHROMIUM is None:
-        print(json.dumps({"benchmark": "console", "skipped": "chromium is not on the path"}))
+        print(json.dumps({"figure": "console", "skipped": "chromium is not on the path"}))
         return
     with (
         tempfile.TemporaryDirectory(prefix="fetcher-bench-") as folder,

@@ -75,6 +75,7 @@ _OTHERS: Final[Mapping[str, Sequence[str]]] = {
     "http.get_job": ("requests_per_second", "hello_per_second", "ratio_to_hello"),
     "worker.empty_jobs": ("jobs_per_second", "peer_per_second", "ratio_to_peer", "binds"),
     "sealing": ("cpu_seconds_per_gib",),
+    "console": ("entries", "frame_ms", "frame_ms_p99", "frame_ms_at_rest"),
     "postgresql.sealed_to_s3": ("rows_per_second", "ratio_to_peer"),
     "postgresql.schema": ("rows", "seconds"),
     "mysql.schema": ("rows", "seconds"),

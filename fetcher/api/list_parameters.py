@@ -27,6 +27,16 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _METADATA_PATH = re.compile(r"metadata((?:\.[A-Za-z0-9_-]+)+)", re.ASCII)
 
 
+def truth_of(sent: MultiDict[str, str], name: str, *, default: bool) -> bool:
+    """A parameter that says ``true`` or ``false``. Raise ``FET-0405`` for anything else."""
+    text = last_values(sent).get(name)
+    if text is None:
+        return default
+    if text not in ("true", "false"):
+        raise invalid_parameter(name, "must be true or false")
+    return text == "true"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRules:
     max_limit: int

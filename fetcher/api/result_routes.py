@@ -4,13 +4,13 @@ import structlog
 from quart import Response, request
 
 from fetcher.api.asgi import caller_of
-from fetcher.api.list_parameters import invalid_parameter, last_values
+from fetcher.api.list_parameters import invalid_parameter, last_values, truth_of
 from fetcher.api.models.results import PreviewAnswer, preview_json
 from fetcher.api.path_ids import job_id
 from fetcher.api.problems import TOO_MANY_STREAMS
 from fetcher.api.refusals import ID
 from fetcher.api.result_stream import CONTENT_TYPE, HMAC, KEY_VERSION, SIZE, ResultStreams
-from fetcher.api.routing import JSON, Parameter, Route, Success, no_content
+from fetcher.api.routing import JSON, Parameter, Route, Success, no_content, query_parameter
 from fetcher.api.services import ApiServices
 from fetcher.commands.audit import Deed
 from fetcher.commands.delete_result import DeleteResult
@@ -26,6 +26,7 @@ RESULT = "/v1/fetcher/{id}/result"
 DEFAULT_ROWS = 100
 MAX_ROWS = 1000
 REDIRECT_SECONDS = 60
+REDIRECT = "redirect"
 
 
 class ResultRoutes:
@@ -51,17 +52,19 @@ class ResultRoutes:
 
     async def get(self, id: str) -> Response:  # noqa: A002 - the route template's name
         found_id = job_id(id)
+        redirects = truth_of(request.args, REDIRECT, default=True) and self._redirects
         if request.method == "HEAD":
             stored = await stored_result(self._jobs, self._objects, found_id)
-            return await self._redirect(stored) or self._streams.head(stored)
+            return await self._redirect(stored, redirects) or self._streams.head(stored)
         async with self._deed(AuditAction.RESULT_DOWNLOADED, found_id) as deed:
             stored = await stored_result(self._jobs, self._objects, found_id)
             deed.product = stored.job.product_name
-            return await self._redirect(stored) or self._streams.open(stored, deed.hand_on())
+            redirect = await self._redirect(stored, redirects)
+            return redirect or self._streams.open(stored, deed.hand_on())
 
-    async def _redirect(self, stored: StoredResult) -> Response | None:
+    async def _redirect(self, stored: StoredResult, is_wanted: bool) -> Response | None:
         """None where none is wanted, or the store has no addresses of its own."""
-        if not self._redirects:
+        if not is_wanted:
             return None
         address = await stored.objects.temporary_address(
             stored.facts.path, seconds=REDIRECT_SECONDS
@@ -120,7 +123,12 @@ def result_routes(services: ApiServices) -> list[Route]:
             resource="fetcher",
             action="get",
             handler=routes.get,
-            refusals=[*ID, "FET-0005", "FET-1024", TOO_MANY_STREAMS],
+            parameters=[
+                query_parameter(
+                    REDIRECT, "With false the bytes come from here in any case", type="boolean"
+                )
+            ],
+            refusals=["FET-0405", *ID, "FET-0005", "FET-1024", TOO_MANY_STREAMS],
             successes={
                 200: Success(
                     description="The sealed bytes: base64 of nonce, ciphertext and tag",

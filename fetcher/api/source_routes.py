@@ -1,13 +1,12 @@
 """What opens a connection's database: ``/v1/management/connections`` (spec rest-api 8.7 to 8.9)."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from quart import Response, request
 
 from fetcher.api.asgi import caller_of
 from fetcher.api.connection_routes import ROOT
-from fetcher.api.list_parameters import invalid_parameter, last_values
+from fetcher.api.list_parameters import truth_of
 from fetcher.api.models.connections import ConnectionSchemaAnswer, ConnectionTestAnswer
 from fetcher.api.models.schema_validation import (
     SchemaMismatchAnswer,
@@ -59,7 +58,7 @@ class SourceRoutes:
         return answer(ConnectionTestAnswer.of(reached))
 
     async def schema(self, id: str) -> Response:  # noqa: A002 - the route template's name
-        found_id, details = connection_id(id), wants_details(last_values(request.args))
+        found_id, details = connection_id(id), truth_of(request.args, DETAILS, default=False)
         found = await self._schema(found_id, tenant=request_tenant(self._tenant))
         return await large_answer(
             lambda: ConnectionSchemaAnswer.of(found.connection, found.snapshot, details=details)
@@ -75,14 +74,6 @@ class SourceRoutes:
         if mismatches:
             return answer(SchemaMismatchAnswer.of(mismatches), 422)
         return answer(SchemaValidAnswer())
-
-
-def wants_details(sent: Mapping[str, str]) -> bool:
-    """Raise ``FET-0405``. Without the parameter the answer is the reference's."""
-    text = sent.get(DETAILS, "false")
-    if text not in ("true", "false"):
-        raise invalid_parameter(DETAILS, "must be true or false")
-    return text == "true"
 
 
 def source_routes(services: ApiServices, fresh_looks: FreshLooks) -> list[Route]:

@@ -37,6 +37,8 @@ export interface Call {
   signal?: AbortSignal;
   /** The answer has numbers of people's data, or names of theirs as its members. */
   exact?: boolean;
+  /** Its body may take any time: only the head has a deadline. */
+  isLong?: boolean;
   /** Leave X-Product-Name out, where the header would narrow or own something. */
   anyProduct?: boolean;
 }
@@ -61,11 +63,12 @@ export function headersOf(call: Call): Headers {
 
 /** The answer itself, if it is a good one; raises Problem. */
 export async function send(method: string, path: string, call: Call = {}): Promise<Response> {
-  const deadline = AbortSignal.timeout(SECONDS * 1000);
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), SECONDS * 1000);
   const init: RequestInit = {
     method,
     headers: headersOf(call),
-    signal: call.signal ? AbortSignal.any([call.signal, deadline]) : deadline,
+    signal: call.signal ? AbortSignal.any([call.signal, late.signal]) : late.signal,
     cache: "no-store",
     credentials: "omit",
   };
@@ -75,10 +78,13 @@ export async function send(method: string, path: string, call: Call = {}): Promi
     answer = await fetch(address(path, call.query), init);
   } catch (error) {
     if (call.signal?.aborted) throw error;
-    const late = deadline.aborted;
-    const text = late ? texts.problem.late(SECONDS) : texts.problem.unreachable;
-    throw new Problem(0, late ? "late" : "unreachable", texts.problem.noAnswer, text);
+    clearTimeout(timer);
+    const isLate = late.signal.aborted;
+    const text = isLate ? texts.problem.late(SECONDS) : texts.problem.unreachable;
+    throw new Problem(0, isLate ? "late" : "unreachable", texts.problem.noAnswer, text);
   }
+  // else it goes on while the body is read
+  if (call.isLong) clearTimeout(timer);
   if (answer.ok) return answer;
   throw await problemOf(answer);
 }

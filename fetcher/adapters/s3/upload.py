@@ -14,6 +14,8 @@ from fetcher.domain.errors import PortUnavailable
 
 PART_BYTES: Final = 8 * 1024 * 1024
 ABORT_SECONDS: Final = 15.0
+CREATE_SECONDS: Final = 2.0
+"""How long the answer to a create is waited for although nobody wants the upload any more."""
 
 
 class S3Upload:
@@ -105,14 +107,38 @@ class S3Upload:
         """Hand the full part to a task of its own, once the part before has arrived."""
         await self._arrival()
         if not self._upload_id:
-            self._has_asked = True
-            self._may_have_strays = True  # should this be cancelled, an upload may exist unnamed
-            self._upload_id, self._may_have_strays = await self._target.create_upload()
+            await self._create()
         part, self._filling = self._filling, io.BytesIO()
         self._shipped_bytes += self._filled_bytes
         self._filled_bytes = 0
         self._arrived = trio.Event()
         self._nursery.start_soon(self._send, len(self._etags) + 1, part, self._arrived)
+
+    async def _create(self) -> None:
+        """A create that is on its way goes on for a moment even if all else is cancelled: the store
+        may carry it out after it has listed its uploads to who gave it up."""
+        self._has_asked = True
+        self._may_have_strays = True  # until an answer says otherwise, one may exist unnamed
+        answered = trio.Event()
+        asking = trio.CancelScope(shield=True)
+        self._nursery.start_soon(self._ask_for_upload, asking, answered)
+        try:
+            await answered.wait()
+        finally:
+            with trio.move_on_after(CREATE_SECONDS, shield=True):
+                await answered.wait()
+            asking.cancel()
+        if self._failure is not None:
+            raise self._failure
+
+    async def _ask_for_upload(self, asking: trio.CancelScope, answered: trio.Event) -> None:
+        try:
+            with asking:
+                self._upload_id, self._may_have_strays = await self._target.create_upload()
+        except StoreFailure as failure:
+            self._failure = failure
+        finally:
+            answered.set()
 
     async def _send(self, number: int, part: io.BytesIO, arrived: trio.Event) -> None:
         try:

@@ -200,6 +200,11 @@ async def test_redirect_only_where_it_is_asked_for_and_the_store_can() -> None:
     answered = await api.get(result_path(job))
     expected = f"https://bucket.test/{job.result.path}?expires=60"
     assert (answered.status, answered.headers["Location"]) == (307, expected)
+    here = await api.get(f"{result_path(job)}?redirect=false")
+    assert (here.status, "Location" in here.headers) == (200, False)
+    assert (await api.get(f"{result_path(job)}?redirect=true")).status == 307
+    odd = await api.get(f"{result_path(job)}?redirect=no")
+    assert odd.problem == (400, "FET-0405", "Invalid Query Parameter")
     bucket(api).objects.clear()
     assert (await api.get(result_path(job))).problem == MISSING
 
