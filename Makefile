@@ -11,7 +11,7 @@ WORKERS ?= 1
 SPREAD := -n $(TEST_PROCESSES) --dist loadfile --max-worker-restart 0
 PY := $(BIN)/python
 
-.PHONY: help demo test test-unit test-engine run check format services services-down up down kind-up kind-down bench performance faults nightly docs console verify-sources lock clean
+.PHONY: help demo test test-unit test-engine run check format services services-down up down kind-up kind-down bench performance faults nightly docs console verify-sources lock audit clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -106,6 +106,9 @@ verify-sources: setup-dev ## Check a connector against a server of yours: DSN=sc
 
 lock: setup-dev ## Pin the dependencies anew
 	@scripts/lock.sh --upgrade
+
+audit: setup-dev ## Ask for known vulnerabilities of every pinned package (needs the network)
+	@scripts/audit.sh "$(PY)"
 
 clean: services-down ## Remove what the commands made
 	@rm -rf .venv .venv-testserver .services .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 uv=${UV:-.venv/bin/uv}
-for set in build runtime dev testserver; do
+for set in build runtime dev testserver audit; do
   "$uv" pip compile "requirements/$set.in" --universal --python-version 3.11 \
     --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet \
     --output-file "requirements/$set.txt" "$@"
