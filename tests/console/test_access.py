@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from importlib.resources import files
+from typing import Final, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, Response, expect
@@ -12,6 +13,8 @@ from tests.e2e.cluster import Api
 
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 SERIOUS = ("serious", "critical")
+THEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
+SIZES: Final = ((360, 740), (3840, 2160))
 
 
 @pytest.fixture(scope="module")
@@ -50,34 +53,35 @@ def shown(page: Page, address: str) -> None:
     expect(page.get_by_text("Loading…")).to_have_count(0)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_serious(browser: Browser, places: dict[str, str], theme: str) -> None:
+def test_axe_finds_nothing_serious_and_nothing_runs_out_of_the_page(
+    browser: Browser, places: dict[str, str]
+) -> None:
     for name, address in places.items():
-        with open_page(browser, dark=theme == "dark") as page:
+        with open_page(browser) as page:
             shown(page, address)
             # by the debugger's own way in: the page's policy lets no foreign script run
             page.evaluate(AXE)
-            result = page.evaluate("() => axe.run({resultTypes: ['violations']})")
-            found = [
-                (each["id"], node["target"], node.get("failureSummary"))
-                for each in result["violations"]
-                if each["impact"] in SERIOUS
-                for node in each["nodes"]
-            ]
-            keep_picture(page, f"{name}-{theme}")
-            assert (name, found) == (name, [])
-            assert len(result["passes"]) > 10
+            for theme in THEMES:
+                page.emulate_media(color_scheme=theme)
+                keep_picture(page, f"{name}-{theme}")
+                assert (name, theme, serious(page)) == (name, theme, [])
+            for width, height in SIZES:
+                page.set_viewport_size({"width": width, "height": height})
+                keep_picture(page, f"{name}-{width}")
+                wide = page.evaluate("document.documentElement.scrollWidth")
+                assert (name, wide) == (name, width)
 
 
-@pytest.mark.parametrize(("width", "height"), [(360, 740), (3840, 2160)])
-def test_nothing_runs_out_of_the_page(
-    browser: Browser, places: dict[str, str], width: int, height: int
-) -> None:
-    for name, address in places.items():
-        with open_page(browser, width=width, height=height) as page:
-            shown(page, address)
-            keep_picture(page, f"{name}-{width}")
-            assert (name, page.evaluate("document.documentElement.scrollWidth")) == (name, width)
+def serious(page: Page) -> list[object]:
+    """What axe finds, once it has looked at something."""
+    result = page.evaluate("() => axe.run({resultTypes: ['violations']})")
+    assert len(result["passes"]) > 10
+    return [
+        (each["id"], node["target"], node.get("failureSummary"))
+        for each in result["violations"]
+        if each["impact"] in SERIOUS
+        for node in each["nodes"]
+    ]
 
 
 def test_the_keyboard_alone_goes_everywhere(page: Page, places: dict[str, str]) -> None:

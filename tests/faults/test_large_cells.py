@@ -39,6 +39,8 @@ NEVER_SENT: Final = [Kind.POSTGRESQL, Kind.MARIADB]
 GROUPS: Final = [[kind] for kind in Kind] if IS_NIGHTLY else [list(Kind)]
 """Those of one group share a worker, which does not give back all that it held."""
 
+pytestmark = pytest.mark.skipif(not IS_NIGHTLY, reason="a minute of memory: make faults has it")
+
 Sources = Mapping[Kind, OwnSource]
 
 
