@@ -18,12 +18,6 @@ from tests.servers import amqp_cleaning
 from tests.servers.processes import free_port
 
 ADDRESS = "127.0.0.1:4006"
-FIXED_NAMES = [
-    "fetcher.extract-external-data.exchange",
-    "fetcher.dlq",
-    "fetcher.job.completed.queue",
-    "fetcher.job.failed.queue",
-]
 FILES = ("both", "manager", "worker")
 RESULT = {"sales_db": {"orders": [{"id": 2, "total": 250}]}}
 
@@ -90,8 +84,8 @@ def test_the_example_of_the_readme_then_the_quick_start(service: Api, tmp_path: 
 @pytest.fixture
 def declared(amqp_url: str) -> Iterator[None]:
     """What `topology declare` makes under names that are fixed goes with the test."""
-    yield
-    amqp_cleaning.delete(amqp_url, FIXED_NAMES)
+    with amqp_cleaning.fixed_names(amqp_url):
+        yield
 
 
 @pytest.mark.usefixtures("declared")

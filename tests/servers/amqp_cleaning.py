@@ -1,13 +1,26 @@
 """Deletes queues and exchanges of a broker, synchronously: a fixture's end has no event loop."""
 
+import fcntl
 import socket
 import struct
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from pamqp import base, commands, frame, header
 
 DEADLINE_SECONDS = 10.0
+
+FIXED_NAMES: Final = (
+    "fetcher.extract-external-data.exchange",
+    "fetcher.dlx",
+    "fetcher.dlq",
+    "fetcher.job.completed.queue",
+    "fetcher.job.failed.queue",
+)
 
 
 class BrokerError(Exception):
@@ -36,6 +49,19 @@ def delete(url: str, names: Sequence[str]) -> None:
         broker.ask(
             0, commands.Connection.Close(reply_code=200, reply_text="done", class_id=0, method_id=0)
         )
+
+
+@contextmanager
+def fixed_names(url: str) -> Iterator[None]:
+    """For a test that has the objects whose names no setting changes: alone among the processes
+    that run tests, and without what another one has left; they go with it."""
+    with Path(tempfile.gettempdir(), "fetcher-fixed-amqp-names.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        delete(url, FIXED_NAMES)
+        try:
+            yield
+        finally:
+            delete(url, FIXED_NAMES)
 
 
 class _Conversation:

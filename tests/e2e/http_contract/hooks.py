@@ -66,7 +66,7 @@ OF_STATE: Final = frozenset(
 _PEM: Final = frozenset({"ssl.ca", "ssl.cert", "ssl.key"})
 PRODUCT: Final = "acme-reports"
 _OF_THE_TYPE: Final = frozenset(
-    {"ssl.mode", "ssl.ca", "username", "host", "port", "password_encrypted"}
+    {"ssl.mode", "ssl.ca", "username", "host", "port", "password_encrypted", "metadata.serviceName"}
 )
 _BESIDE_IDS: Final = frozenset({"/unassigned", "/validate-schema", "/validate"})
 
