@@ -4,7 +4,7 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,8 @@ from tests.servers.certificates import Authority, Identity, authority
 
 OWNER = "fetcher_owner"
 START_SECONDS = 60
+NOT_RUNNING = 3
+"""What ``pg_ctl status`` exits with then."""
 
 _HBA = """
 local all all trust
@@ -79,7 +81,9 @@ def running_cluster(
             conninfo=f"host=127.0.0.1 port={port} user={OWNER} dbname=postgres",
         )
     finally:
-        _run(control, "-D", data, "-w", "-m", "immediate", "stop")
+        # one that was gone already is told by pg_ctl as a failure; that it is gone is what counts
+        _run(control, "-D", data, "-w", "-m", "immediate", "stop", expected=(0, 1))
+        _run(control, "-D", data, "status", expected=(NOT_RUNNING,))
 
 
 def _bin_folder() -> Path:
@@ -101,11 +105,11 @@ def _give_to_server_user(path: Path) -> None:
         shutil.chown(path, user)
 
 
-def _run(*command: str | Path) -> None:
+def _run(*command: str | Path, expected: Sequence[int] = (0,)) -> None:
     # the server inherits what pg_ctl has: a pipe would never end
-    subprocess.run(
+    ended = subprocess.run(
         list(map(str, command)),
-        check=True,
+        check=False,
         user=_server_user(),
         cwd="/",
         stdin=subprocess.DEVNULL,
@@ -113,6 +117,7 @@ def _run(*command: str | Path) -> None:
         stderr=subprocess.DEVNULL,
         timeout=START_SECONDS,
     )
+    assert ended.returncode in expected, ended
 
 
 def _free_port() -> int:
