@@ -22,6 +22,7 @@ for candidate in "python$newest" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$newest".
     (cd engine && "../$VENV/bin/python" -m pytest -q "${spread[@]}" --ignore=tests/test_memory_bound.py)
     "$VENV/bin/python" -m pytest -q "${spread[@]}" tests/unit \
       --ignore-glob="*_properties.py" --ignore=tests/unit/crypto/test_mutations.py \
+      --ignore=tests/unit/datasources --ignore=tests/unit/tenancy --ignore=tests/unit/benchmarks \
       tests/e2e/test_{demo,start,embedded}.py
     exit 0
   fi
