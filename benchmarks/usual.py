@@ -27,9 +27,9 @@ Rows = Sequence[dict[str, Any]]
 
 def _postgresql() -> Rows:
     import psycopg  # noqa: PLC0415 - a process holds the one driver that it needs
-    from psycopg.rows import dict_row  # noqa: PLC0415
+    from psycopg.rows import dict_row  # noqa: PLC0415 - the same
 
-    from benchmarks.postgresql_tables import conninfo  # noqa: PLC0415
+    from benchmarks.postgresql_tables import conninfo  # noqa: PLC0415 - the same
 
     with psycopg.connect(conninfo(), row_factory=dict_row) as database:
         return database.execute(f"SELECT * FROM {TABLE}".encode()).fetchall()
@@ -38,7 +38,7 @@ def _postgresql() -> Rows:
 def _mysql() -> Rows:
     import pymysql  # type: ignore[import-untyped] # noqa: PLC0415 - its stubs are no dependency
 
-    from benchmarks.mysql_tables import DATABASE, server  # noqa: PLC0415
+    from benchmarks.mysql_tables import DATABASE, server  # noqa: PLC0415 - the same
 
     dictionaries = pymysql.cursors.DictCursor
     connecting = pymysql.connect(**server(), database=DATABASE, cursorclass=dictionaries)
@@ -49,9 +49,9 @@ def _mysql() -> Rows:
 
 
 def _mongodb() -> Rows:
-    import pymongo  # noqa: PLC0415
+    import pymongo  # noqa: PLC0415 - the same
 
-    from benchmarks.mongodb_replay import DATABASE, PORT_VARIABLE  # noqa: PLC0415
+    from benchmarks.mongodb_replay import DATABASE, PORT_VARIABLE  # noqa: PLC0415 - the same
 
     address = f"mongodb://127.0.0.1:{os.environ[PORT_VARIABLE]}/"
     with pymongo.MongoClient[dict[str, Any]](address) as client:

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The newest supported Python runs the image: where it is found beside another one, the Engine's
 # suite, the unit tests and whole lives of the command run on it too. What is left out is about
-# databases, memory, browsers, drawn input and the document of the API, which one Python has shown.
+# databases, tenants, memory, browsers, drawn input and the document of the API, which one Python
+# has shown.
 # usage: scripts/test_other_python.sh PYTHON-OF-THE-MAIN-SUITE
 set -euo pipefail
 cd "$(dirname "$0")/.."

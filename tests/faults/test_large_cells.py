@@ -22,21 +22,21 @@ MOST_GROWTH_MIB: Final = 64
 IS_NIGHTLY: Final = scale_factor() >= 10
 HIGHEST_LIMIT: Final = 64 * MIB
 """Of ``DATASOURCE_MAX_CELL_BYTES``."""
-LOW_LIMIT: Final = 16 * MIB if IS_NIGHTLY else 1 * MIB
-"""16 MiB is the default."""
+LOW_LIMIT: Final = 16 * MIB
+"""The default."""
 SIZES: Final = {
-    Content.TEXT: 50 * MIB if IS_NIGHTLY else 5 * MIB,
-    Content.BYTES: 47 * MIB if IS_NIGHTLY else 5 * MIB,
+    Content.TEXT: 50 * MIB,
+    Content.BYTES: 47 * MIB,
 }
 """Bytes are just below the limit once they are base64."""
 LARGEST_IN_MONGODB: Final = 16 * MIB - 64
 """A document has no more."""
 LARGEST_TEXT_IN_MARIADB: Final = 40 * MIB
-"""Its ``JSON_QUOTE`` is NULL for texts above 42.6 MiB, however large packets may be."""
+"""Its ``JSON_QUOTE`` gave this one, and NULL for 50 MiB, with packets of 1 GiB."""
 NEVER_SENT: Final = [Kind.POSTGRESQL, Kind.MARIADB]
 """Their servers measure a cell before they send it."""
 
-GROUPS: Final = [[kind] for kind in Kind] if IS_NIGHTLY else [list(Kind)]
+GROUPS: Final = [[kind] for kind in Kind]
 """Those of one group share a worker, which does not give back all that it held."""
 
 pytestmark = pytest.mark.skipif(not IS_NIGHTLY, reason="a minute of memory: make faults has it")
@@ -56,12 +56,9 @@ def size_of(kind: Kind, content: Content) -> int:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryWorld]:
     """With a MariaDB whose packets hold such a cell: they are 16 MiB where nobody says more."""
     with ExitStack() as stack:
-        admin = None
-        if IS_NIGHTLY:
-            folder = tmp_path_factory.mktemp("mariadb") / "server"
-            options = ["--max-allowed-packet=1G"]
-            own = mariadb.running_server(folder, options=options)
-            admin = stack.enter_context(own).admin
+        folder = tmp_path_factory.mktemp("mariadb") / "server"
+        own = mariadb.running_server(folder, options=["--max-allowed-packet=1G"])
+        admin = stack.enter_context(own).admin
         yield stack.enter_context(memory_world(keeps=True, mariadb=admin))
 
 
