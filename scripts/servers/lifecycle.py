@@ -79,8 +79,10 @@ def refusal(service: Service, port: int) -> str | None:
 
 def _is_in_use(service: Service, state: State, environment: Mapping[str, str]) -> bool:
     private = environment.get("FETCHER_SERVICES") == "private"
-    named = bool(environment.get(service.variable))
     recorded = state.running.get(service.name)
+    named = environment.get(service.variable)
+    if recorded and named == recorded.settings.get(service.variable):
+        named = None  # whoever has read .services/env into a shell names what is up
     if recorded:
         keep = not named and (bool(recorded.daemons) or not private)
         if keep and refusal(service, recorded.port) is None:

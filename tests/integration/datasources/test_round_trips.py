@@ -1,8 +1,8 @@
 """What was written into a database is what its consumer reads: drawn values through whole jobs.
 
-One process, PostgreSQL, MariaDB and SQLite at once: each example is written by the drivers, read by
-one job, sealed, and opened as a consumer does. What is expected comes from what was written, by no
-code of ours. :mod:`test_rendered_alike` does so with more types and MongoDB, without the job.
+One process, PostgreSQL, MariaDB, MongoDB and SQLite at once: each example is written by the
+drivers, read by one job, sealed, and opened as a consumer does. What is expected comes from what
+was written, by no code of ours. :mod:`test_rendered_alike` does so with more types, but no job.
 """
 
 import base64
@@ -10,16 +10,19 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from math import isfinite
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import psycopg
+import pymongo
 import pytest
+from bson import Binary, DatetimeMS, Decimal128, Int64, ObjectId
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +30,7 @@ from scripts.types_document.golden import Number, exact_json
 from tests.e2e.cluster import Api, embedded, opened_document, postgres_connection
 from tests.integration.datasources import drawn_values as drawn
 from tests.integration.datasources import mariadb as maria
+from tests.integration.datasources.mongo_server import make_users, running_server
 from tests.scale import scaled
 from tests.servers.addresses import SqlAddress
 
@@ -81,6 +85,38 @@ def _bytes(read: object, wrote: bytes) -> bool:
     return read == base64.b64encode(wrote).decode()
 
 
+def _hex_or_uuid(read: object, wrote: bytes) -> bool:
+    return read == (str(UUID(bytes=wrote)) if len(wrote) == 16 else wrote.hex())
+
+
+def _decimal128(read: object, wrote: Decimal128) -> bool:
+    return _exact(read, wrote.to_decimal())
+
+
+def _object_id(read: object, wrote: ObjectId) -> bool:
+    return read == wrote.binary.hex()
+
+
+def _milliseconds(read: object, wrote: DatetimeMS) -> bool:
+    """An instant of the years 1 to 9999; else so many milliseconds since 1970, as they were."""
+    since_1970 = int(wrote)
+    if not -62_135_596_800_000 <= since_1970 < 253_402_300_800_000:
+        return read == str(since_1970)
+    return _moment(read, datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=since_1970))
+
+
+def _of_no_calendar() -> st.SearchStrategy[str]:
+    """PostgreSQL's own text for timestamps that Python has no value for."""
+    before_christ = st.builds(
+        "{:04}-{:02}-{:02} {:%H:%M:%S} BC".format,
+        st.integers(1, 4713),
+        st.integers(1, 12),
+        st.integers(1, 28),
+        st.times(),
+    )
+    return st.sampled_from(["infinity", "-infinity"]) | before_christ
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """Of a column: as it is declared, what is drawn, whether what was read is what was written."""
@@ -99,6 +135,7 @@ COLUMNS: Mapping[str, Mapping[str, Kind]] = {
         "d": Kind("date", drawn.DATES, _day),
         "w": Kind("timestamp", drawn.WALLS, _moment),
         "z": Kind("timestamptz", drawn.instants(), _moment),
+        "x": Kind("timestamp", _of_no_calendar(), _text),
         "b": Kind("bytea", drawn.BYTES, _bytes),
     },
     "mariadb": {
@@ -109,6 +146,20 @@ COLUMNS: Mapping[str, Mapping[str, Kind]] = {
         "d": Kind("date", drawn.DATES, _day),
         "w": Kind("datetime(6)", drawn.WALLS, _moment),
         "b": Kind("varbinary(200)", drawn.BYTES, _bytes),
+    },
+    "mongodb": {
+        "i": Kind("", drawn.INT64.map(Int64), _number),
+        "n": Kind("", drawn.decimals(digits=34, scale=30).map(Decimal128), _decimal128),
+        "f": Kind("", drawn.DOUBLES, _double),
+        "s": Kind("", drawn.texts(with_nul=True), _text),
+        "d": Kind("", drawn.INT64.map(DatetimeMS), _milliseconds),
+        "w": Kind(
+            "", st.integers(-62_135_596_800_000, 253_402_300_799_999).map(DatetimeMS), _milliseconds
+        ),
+        "b": Kind(
+            "", (drawn.BYTES | st.binary(min_size=16, max_size=16)).map(Binary), _hex_or_uuid
+        ),
+        "o": Kind("", st.binary(min_size=12, max_size=12).map(ObjectId), _object_id),
     },
     "sqlite": {
         "i": Kind("", drawn.INT64, _number),
@@ -122,6 +173,7 @@ COLUMNS: Mapping[str, Mapping[str, Kind]] = {
 SOURCES: Mapping[str, str] = {
     "postgresql": "postgresql_db",
     "mariadb": "mariadb_db",
+    "mongodb": "mongodb_db",
     "sqlite": "sqlite_db",
 }
 
@@ -170,7 +222,8 @@ def databases(
         psycopg.connect(postgres.conninfo, autocommit=True) as connection,
         maria.own_database(mariadb) as maria_address,
         maria.admin_of(maria_address) as maria_admin,
-        ExitStack() as stack,
+        _reader_of(maria_address, maria_admin.cursor()) as reader,
+        _own_mongodb(tmp_path / "mongodb") as (mongo, collection),
         embedded(tmp_path) as (_, api),
     ):
         sources = tmp_path / "fetcher-data" / "sources"
@@ -192,17 +245,23 @@ def databases(
                 database.execute("DELETE FROM t")
                 database.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", rows)
 
+        def write_mongodb(rows: Any) -> None:
+            names = ("id", *COLUMNS["mongodb"])
+            collection.delete_many({})
+            collection.insert_many([dict(zip(names, row, strict=True)) for row in rows])
+
         with closing(sqlite3.connect(file)) as database, database:
             database.execute("CREATE TABLE t (id, i, f, s, b)")
         writers = {
             "postgresql": sql(connection.cursor(), "postgresql"),
             "mariadb": sql(maria_admin.cursor(), "mariadb"),
+            "mongodb": write_mongodb,
             "sqlite": write_sqlite,
         }
-        reader = stack.enter_context(_reader_of(maria_address, maria_admin.cursor()))
         for body in (
             postgres_connection(postgres, configName="postgresql_db"),
             postgres_connection(reader, configName="mariadb_db", type="MYSQL"),
+            postgres_connection(mongo, configName="mongodb_db", type="MONGODB"),
             {"configName": "sqlite_db", "type": "SQLITE", "databaseName": "t.db"},
         ):
             made = api.connect(body)
@@ -232,6 +291,28 @@ def test_what_was_written_is_what_the_consumer_of_a_job_reads(
         )
     ]
     assert wrong == []
+
+
+@contextmanager
+def _own_mongodb(folder: Path) -> Iterator[tuple[SqlAddress, Any]]:
+    """A server that knows users, and one's own collection there."""
+    with running_server(folder, is_kept=True) as port:
+        make_users(port, [("reader", "a-password", "admin")])
+    with (
+        running_server(folder, auth=True) as port,
+        pymongo.MongoClient[dict[str, Any]](
+            "127.0.0.1",
+            port,
+            username="reader",
+            password="a-password",
+            serverSelectionTimeoutMS=10_000,
+            serverMonitoringMode="poll",
+        ) as client,
+    ):
+        address = SqlAddress(
+            host="127.0.0.1", port=port, user="reader", password="a-password", database="drawn"
+        )
+        yield address, client["drawn"]["t"]
 
 
 @contextmanager

@@ -179,6 +179,15 @@ def test_a_server_that_the_user_names_is_taken_as_it_is(machine: Machine) -> Non
     assert not answers(ours.port)
 
 
+def test_settings_read_into_the_environment_name_the_server_that_is_up(machine: Machine) -> None:
+    """As by ``. .services/env`` in a shell, before the next ``make test``."""
+    first = machine.up(a_service()).running
+    settings = dict(first["Fish"].settings)
+    assert machine.up(a_service(), environment=settings).running == first
+    assert answers(first["Fish"].port)
+    assert machine.settings == f"TEST_FISH_URL={settings['TEST_FISH_URL']}\n"
+
+
 def test_what_is_missing_is_told_with_the_ways_to_get_it(machine: Machine) -> None:
     missing = [
         a_service("Fish", find=lambda: None, package="fishd"),
