@@ -166,7 +166,10 @@ def result_routes(services: ApiServices) -> list[Route]:
                 )
             ],
             refusals=[*ID, "FET-0005", "FET-0007", "FET-0405", "FET-1024", "FET-1026", "FET-1027"],
-            successes={200: Success(description="The first rows", model=PreviewAnswer)},
+            # the document of a service that refuses it to everybody promises no rows
+            successes={200: Success(description="The first rows", model=PreviewAnswer)}
+            if services.settings.result_preview
+            else {},
         ),
         Route(
             method="DELETE",

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from fetcher.api.services import HttpSettings
 from fetcher.crypto.keys import KeyRing, KeySet
 from fetcher.domain.jobs import JobStatus
-from tests.unit.api.harness import KEYS, a_job
+from tests.unit.api.harness import KEYS, a_job, an_api
 from tests.unit.api.results import (
     DOCUMENT,
     MemoryObjects,
@@ -148,3 +148,10 @@ async def test_no_result_no_preview() -> None:
     for job in (running, gone):
         answered = await api.get(f"{result_path(job)}/preview")
         assert answered.problem == (404, "FET-1024", "Result Not Found")
+
+
+@pytest.mark.parametrize("shows", [True, False])
+async def test_the_document_promises_rows_only_where_they_are_shown(shows: bool) -> None:
+    document = (await an_api(settings=HttpSettings(result_preview=shows)).get("/openapi.json")).json
+    told = document["paths"]["/v1/fetcher/{id}/result/preview"]["get"]["responses"]
+    assert ("200" in told, "403" in told) == (shows, True)
