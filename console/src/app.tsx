@@ -7,9 +7,8 @@ import { JobPage } from "./pages/job";
 import { JobsPage } from "./pages/jobs";
 import { OperationsPage } from "./pages/operations";
 import { SchemaPage } from "./pages/schema";
-import { draft, empty } from "./request";
 import { go, href, place } from "./router";
-import { product, theme, token, tokenRefused, type Theme } from "./session";
+import { isProduct, product, signOut, theme, token, tokenRefused, visitor, type Theme } from "./session";
 import { texts } from "./texts";
 import { Button, Dialog, Empty, Field } from "./ui/parts";
 import { Toasts } from "./ui/toasts";
@@ -39,9 +38,9 @@ export function App() {
             <a key={name} href={href([name])} aria-current={parts[0] === name ? "page" : undefined}>{titleOf(name)}</a>
           ))}
         </nav>
-        <div class="top-settings"><ProductInput /><ThemeSelect />{token.value ? <SignOut /> : null}</div>
+        <div class="top-settings"><ProductInput key={visitor.value} /><ThemeSelect />{token.value ? <SignOut /> : null}</div>
       </header>
-      <main id="main" ref={main} tabIndex={-1}><Page /></main>
+      <main id="main" ref={main} tabIndex={-1}><Page key={visitor.value} /></main>
       <Toasts />
       {tokenRefused.value ? <TokenDialog /> : null}
     </>
@@ -69,16 +68,20 @@ function Page() {
 
 function ProductInput() {
   const [text, setText] = useState(product.value);
+  const wanted = text.trim();
+  const isWrong = wanted !== "" && !isProduct(wanted);
   return (
-    <label class="inline" title={texts.app.productHint}>
+    <label class={`inline${isWrong ? " wrong" : ""}`} title={isWrong ? texts.form.errors.product : texts.app.productHint}>
       <span>{texts.app.product}</span>
       <input
         value={text}
+        aria-invalid={isWrong}
         size={12}
         placeholder={texts.common.all}
         onInput={(event) => setText(event.currentTarget.value)}
-        onChange={(event) => { product.value = event.currentTarget.value.trim(); }}
+        onChange={() => { if (!isWrong) product.value = wanted; }}
       />
+      {isWrong ? <span class="error" role="status">{texts.form.errors.product}</span> : null}
     </label>
   );
 }
@@ -95,7 +98,7 @@ function ThemeSelect() {
 }
 
 function SignOut() {
-  return <Button kind="quiet" onClick={() => { token.value = ""; draft.value = empty(); go(["connections"]); }}>{texts.app.signOut}</Button>;
+  return <Button kind="quiet" onClick={() => { signOut(); go(["connections"]); }}>{texts.app.signOut}</Button>;
 }
 
 function TokenDialog() {

@@ -2,7 +2,8 @@
 import { signal } from "@preact/signals";
 import { copyOf, isObject, numberOf, readJson, writeJson, type ExactNumber } from "./api/exact";
 import type { Conditions, Filters, JobRequest, MappedFields } from "./api/types";
-import { product } from "./session";
+import type { Kind } from "./kinds";
+import { product, visitor } from "./session";
 import { texts } from "./texts";
 
 export const draft = signal<JobRequest>(empty());
@@ -10,6 +11,10 @@ export const draft = signal<JobRequest>(empty());
 export function empty(): JobRequest {
   return copyOf({ dataRequest: { mappedFields: {} }, metadata: { source: product.peek() } });
 }
+
+visitor.subscribe(() => {
+  draft.value = empty();
+});
 
 const e = texts.build.errors;
 
@@ -68,38 +73,6 @@ export function setConditions(source: string, table: string, field: string, cond
 
 export function setProduct(source: string): void {
   draft.value = copyOf({ ...draft.peek(), metadata: { ...draft.peek().metadata, source } });
-}
-
-export type Kind = "number" | "text" | "time" | "boolean" | "other";
-
-const KINDS: readonly [Kind, RegExp][] = [
-  ["boolean", /^(bool|bit$|bit\(1\)|tinyint\(1\))/],
-  ["number", /^(.*int|num|dec|float|double|real|.*money|number|serial|bigserial|long$|binary_)/],
-  ["time", /(date|time|year)/],
-  ["text", /(char|text|clob|string|enum|set\(|uuid|uniqueidentifier|objectid|name|citext|json)/],
-];
-
-/** What sort of values a column has, from its database's own word for its type; "" is unknown. */
-export function kindOf(type: string): Kind {
-  const word = type.toLowerCase();
-  if (word === "") return "text";
-  return KINDS.find(([, pattern]) => pattern.test(word))?.[0] ?? "other";
-}
-
-const ORDERED = ["gt", "gte", "lt", "lte", "between"];
-const NULLS = ["is_null", "not_null"];
-
-export function operatorsOf(kind: Kind): string[] {
-  switch (kind) {
-    case "boolean":
-      return ["eq", "ne", ...NULLS];
-    case "text":
-      return ["eq", "ne", "like", "in", "nin", ...ORDERED, ...NULLS];
-    case "other":
-      return [...NULLS, "eq", "ne"];
-    default:
-      return ["eq", "ne", ...ORDERED, "in", "nin", ...NULLS];
-  }
 }
 
 /** A typed value: the very number of a column of numbers, and a text where it is none yet. */

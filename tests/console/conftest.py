@@ -6,6 +6,9 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.console.browser import CHROMIUM, keep_picture, open_browser, open_page
+from tests.e2e.fixtures import shop, tenancy
+
+__all__ = ["browser", "page", "shop", "tenancy"]
 
 HERE = "tests/console/"
 

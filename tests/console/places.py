@@ -6,6 +6,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from playwright.sync_api import Page
+
 from tests.e2e.cluster import Api, embedded
 from tests.servers.processes import FetcherProcess
 
@@ -45,3 +47,10 @@ def register(api: Api, name: str = "shop", **changes: object) -> Any:
     made = api.connect(body)
     assert made.status == 201, made.body
     return made.body
+
+
+def give_token(page: Page, token: str) -> None:
+    """To the dialog that asks for one."""
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Access token").fill(token)
+    dialog.get_by_role("button", name="Use token").click()

@@ -3,22 +3,27 @@
 import json
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from fetcher.domain.connections import SourceType
 from fetcher.domain.tls_modes import TLS_MODES, VERIFYING_TLS_MODES
+from tests.console.browser import open_page
 from tests.console.places import PRODUCT, a_service, console, register
-from tests.e2e.cluster import Api
+from tests.e2e.cluster import Api, postgres_connection
+from tests.servers.addresses import SqlAddress
 
 BEYOND_DOUBLES = 9007199254740993
 NAMES = ("constructor", "__proto__", "<img src=x onerror=alert(1)>", 'it\'s "a.b"/?#%20', "שלום")
 SMALL_PAGE = 2
+BEFORE_A_LOOK_MS = 20_000
+"""Every 30 s the page looks at older jobs by itself."""
 
 
 def quoted(name: str) -> str:
@@ -38,10 +43,17 @@ def make_hostile(sources: Path) -> None:
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
     folder = tmp_path_factory.mktemp("service")
-    with a_service(folder, MAX_PAGINATION_LIMIT=str(SMALL_PAGE)) as (_, served):
+    settings = {"MAX_PAGINATION_LIMIT": str(SMALL_PAGE), "DATASOURCE_LOCK_TIMEOUT_SEC": "300"}
+    with a_service(folder, **settings) as (_, served):
         make_hostile(folder / "fetcher-data" / "sources")
-        for name in ("constructor", "__proto__", "toString"):
+        for name in ("constructor", "__proto__", "toString", "ownerless"):
             register(served, name, databaseName="hostile.db")
+        with closing(sqlite3.connect(folder / "fetcher-data" / "fetcher.db")) as records, records:
+            # as it was before there were products
+            records.execute(
+                "UPDATE connection SET product_name = '', product = ''"
+                " WHERE config_name = 'ownerless'"
+            )
         yield served
 
 
@@ -110,7 +122,7 @@ def test_an_operator_is_changed_in_its_place(api: Api, page: Page) -> None:
 
 def test_lists_of_small_pages_are_whole_and_keep_what_is_typed(api: Api, page: Page) -> None:
     page.goto(console(api))
-    expect(page.get_by_text("3 connections")).to_be_visible()
+    expect(page.get_by_text("4 connections")).to_be_visible()
     made = [api.post_job({"toString": {name: ["id"]}}).body["jobId"] for name in NAMES]
     for job in made:
         api.wait_for_job(job)
@@ -128,6 +140,72 @@ def test_lists_of_small_pages_are_whole_and_keep_what_is_typed(api: Api, page: P
     source.press("Enter")
     expect(page).to_have_url(re.compile("source=acme-reports"))
     expect(jobs).to_have_count(5)
+
+
+def test_older_jobs_that_end_are_shown_as_ended(
+    api: Api, browser: Browser, postgres_database: Callable[[], SqlAddress]
+) -> None:
+    address = postgres_database()
+    assert api.connect(postgres_connection(address)).status == 201
+    with psycopg.connect(address.conninfo, connect_timeout=10) as locker:
+        locker.execute("CREATE TABLE orders (id bigint, total bigint)")
+        locker.commit()
+        locker.execute("LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
+        unheard, heard = (
+            api.post_job({"sales_db": {"orders": [field]}}).body["jobId"]
+            for field in ("id", "total")
+        )
+        for name in NAMES:
+            assert api.post_job({"constructor": {name: ["id"]}}).status == 202
+        with open_page(browser, reaches_server=False) as page:
+            page.route("**/v1/fetcher/events", lambda route: route.abort())
+            page.goto(console(api, "/jobs"))
+            expect(row_of(page, unheard)).to_contain_text(re.compile("waiting|running"))
+            expect(row_of(page, heard)).to_contain_text(re.compile("waiting|running"))
+            expect(page.get_by_text("not live: reconnecting")).to_be_visible()
+            cancelled(api, unheard)
+            page.unroute("**/v1/fetcher/events")
+            expect(row_of(page, unheard)).to_contain_text("cancelled", timeout=BEFORE_A_LOOK_MS)
+            cancelled(api, heard)
+            expect(row_of(page, heard)).to_contain_text("cancelled", timeout=BEFORE_A_LOOK_MS)
+
+
+def row_of(page: Page, job_id: str) -> Locator:
+    return page.locator(f'a[href="#/jobs/{job_id}"]')
+
+
+def cancelled(api: Api, job_id: str) -> None:
+    assert api.call("POST", f"/v1/fetcher/{job_id}/cancel").status in (200, 202)
+    assert api.wait_for_job(job_id)["status"] == "cancelled"
+
+
+def test_a_connection_without_a_product_is_given_one_once(api: Api, page: Page) -> None:
+    page.goto(console(api))
+    row = page.get_by_role("row").filter(has_text="ownerless")
+    row.get_by_role("button", name="Assign a product to ownerless").click()
+    dialog = page.get_by_role("dialog")
+    give = dialog.get_by_role("button", name="Assign", exact=True)
+    expect(give).to_be_disabled()
+    dialog.get_by_label("Product").fill("Größe")
+    expect(dialog).to_contain_text("1 to 100 letters, digits, - and _")
+    expect(give).to_be_disabled()
+    dialog.get_by_label("Product").fill("Acme-Reports")
+    give.click()
+    expect(page.get_by_text("ownerless belongs to acme-reports")).to_be_visible()
+    expect(row).to_contain_text("acme-reports")
+    expect(page.get_by_role("button", name="Assign a product to")).to_have_count(0)
+    stored = {each["configName"]: each for each in listed(api)}
+    assert stored["ownerless"]["productName"] == "acme-reports"
+
+
+def listed(api: Api) -> list[Any]:
+    found: list[Any] = []
+    while True:
+        number = len(found) // SMALL_PAGE + 1
+        page = api.call("GET", f"/v1/management/connections?limit={SMALL_PAGE}&page={number}").body
+        found += page["items"]
+        if len(found) >= page["total"] or not page["items"]:
+            return found
 
 
 def pem(kind: str) -> str:

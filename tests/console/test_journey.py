@@ -52,7 +52,10 @@ def test_from_the_first_visit_to_the_downloaded_result(
     table.get_by_label("Field", exact=True).select_option("price")
     table.get_by_role("button", name="Add filter").click()
     table.get_by_label("Operator: price").select_option("between")
+    table.get_by_label("From: price").fill("10,5")
+    expect(table.get_by_text("A number, such as 12.5")).to_be_visible()
     table.get_by_label("From: price").fill("10")
+    expect(table.get_by_text("A number, such as 12.5")).to_have_count(0)
     table.get_by_label("To: price").fill("11.5")
     written = page.get_by_label("The request").last
     expect(written).to_have_value(re.compile(r'"between": \[\s*10,\s*11.5\s*\]'))

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page, expect
 from psycopg import sql
 
 from tests.console.browser import keep_picture, open_page
-from tests.console.places import a_service, console, make_shop, register
+from tests.console.places import a_service, console, give_token, make_shop, register
 from tests.e2e.cluster import Api, embedded, postgres_connection
 from tests.servers.addresses import SqlAddress
 from tests.servers.processes import FetcherProcess, free_port
@@ -168,11 +168,9 @@ def test_the_access_token_is_asked_for_and_kept_nowhere(browser: Browser, tmp_pa
         page.goto(console(api))
         dialog = page.get_by_role("dialog")
         expect(dialog).to_contain_text("This service asks who you are")
-        dialog.get_by_label("Access token").fill("a-wrong-one")
-        dialog.get_by_role("button", name="Use token").click()
+        give_token(page, "a-wrong-one")
         expect(dialog).to_contain_text("refused the request without a valid token")
-        dialog.get_by_label("Access token").fill(secret)
-        dialog.get_by_role("button", name="Use token").click()
+        give_token(page, secret)
         expect(page.get_by_text("No connection yet")).to_be_visible()
         expect(dialog).to_have_count(0)
         kept = page.evaluate(
@@ -198,23 +196,11 @@ def test_what_was_seen_with_a_token_goes_with_it(browser: Browser, tmp_path: Pat
         register(Api(api.port, secret), "only-for-me")
         page.goto(console(api))
         dialog = page.get_by_role("dialog")
-        dialog.get_by_label("Access token").fill(secret)
-        dialog.get_by_role("button", name="Use token").click()
+        give_token(page, secret)
         expect(page.get_by_text("only-for-me")).to_be_visible()
         page.get_by_role("button", name="Forget token").click()
         expect(dialog).to_contain_text("This service asks who you are")
         expect(page.get_by_text("only-for-me")).to_have_count(0)
-
-
-def test_who_may_not_see_operations_is_told_once(api: Api, page: Page) -> None:
-    body = {"code": "FET-0007", "title": "Forbidden", "message": "not for you"}
-    page.route(re.compile("/v1/operations/"), lambda route: route.fulfill(status=403, json=body))
-    page.goto(console(api, "/operations"))
-    alert = page.get_by_role("alert")
-    expect(alert).to_have_count(1)
-    expect(alert).to_contain_text("It takes the right to read operations.")
-    page.goto(console(api))
-    expect(page.get_by_text("No connection yet")).to_be_visible()
 
 
 def test_limits_are_shown_before_they_are_hit(browser: Browser, tmp_path: Path) -> None:
@@ -244,6 +230,14 @@ def test_a_table_of_more_fields_than_a_job_may_ask_for(browser: Browser, tmp_pat
         expect(table.get_by_label("All fields")).to_be_disabled()
         expect(table.get_by_label("c_055")).to_be_disabled()
         table.get_by_label("c_000").uncheck()
+        fields = table.get_by_role("checkbox")
+        expect(fields).to_have_count(61)
+        table.get_by_label("Search fields").fill("C_ 55")
+        expect(table).to_contain_text("1 of 60 fields")
+        expect(fields).to_have_count(2)
         table.get_by_label("c_055").check()
+        table.get_by_label("Search fields").fill("")
+        expect(table).to_contain_text("60 fields")
+        expect(fields).to_have_count(61)
         page.get_by_role("button", name="Check").click()
         expect(page.get_by_text("The request fits what is there.")).to_be_visible()

@@ -26,7 +26,13 @@ REFUSED: Final = {"status": 200, "body": '{"authorized":false}'}
 SILENT: Final = {"silent": True}
 CUT: Final = {"status": 200, "body": '{"authorized":true}', "cut": True}
 HANG_UP: Final = {"hang_up": True}
+
 ROOT: Final = Path(__file__).resolve().parents[2]
+
+
+def only(*permissions: str) -> dict[str, Any]:
+    """The caller may do these, each ``resource/action``, and nothing else."""
+    return {"only": permissions}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +118,10 @@ class _Handler(BaseHTTPRequestHandler):
         with self.state.lock:
             self.state.asked.append(asked)
         answer = self.state.next_answer(self.path)
+        if "only" in answer:
+            wanted = json.loads(str(asked["body"]))
+            is_allowed = f"{wanted['resource']}/{wanted['action']}" in answer["only"]
+            answer = AUTHORIZED if is_allowed else REFUSED
         if answer.get("silent"):
             self.connection.recv(1)
         if answer.get("silent") or answer.get("hang_up"):

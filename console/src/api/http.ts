@@ -1,11 +1,13 @@
 // One way to call the API: with the token, a deadline, and every failure as a Problem.
-import { product, token, tokenRefused } from "../session";
+import { product, token, tokenRefused, tokenWasTaken } from "../session";
 import { texts } from "../texts";
 import { readJson, writeJson } from "./exact";
 import type { Mismatch } from "./types";
 
 const API = new URL("../", document.baseURI);
 const SECONDS = 60;
+/** All that the service says to who has no right, be it as text or as JSON. */
+const BARE_REFUSAL = "Forbidden";
 
 /** Whatever kept an answer from being good. `status` is 0 where there was no answer at all. */
 export class Problem extends Error {
@@ -85,7 +87,11 @@ export async function send(method: string, path: string, call: Call = {}): Promi
   }
   // else it goes on while the body is read
   if (call.isLong) clearTimeout(timer);
-  if (answer.ok) return answer;
+  if (answer.ok) {
+    // the service's document is there for everybody
+    if (path.startsWith("v1/")) tokenWasTaken();
+    return answer;
+  }
   throw await problemOf(answer);
 }
 
@@ -116,6 +122,7 @@ async function problemOf(answer: Response): Promise<Problem> {
   } catch {
     body = { message: text.slice(0, 300) };
   }
+  if (answer.status === 403 && body.message === BARE_REFUSAL) body.message = texts.problem.forbidden;
   const retryAfter = Number(answer.headers.get("Retry-After"));
   return new Problem(
     answer.status,

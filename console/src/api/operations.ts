@@ -1,5 +1,5 @@
 // One function an operation of the API.
-import { mostItems } from "./ceilings";
+import { mostItems } from "./document";
 import { ask, Problem, send } from "./http";
 import type {
   ActivityMinute, Actors, AuditPage, Breakers, Connection, ConnectionInput, ConnectionPage, CreatedJob,
@@ -29,6 +29,11 @@ export const connections = {
   /** A page from 1 on; `total` tells how many there are. */
   list: (number: number, signal?: AbortSignal) =>
     paged((limit) => ask<ConnectionPage>("GET", CONNECTIONS, { query: { page: number, limit, sortOrder: "desc" }, ...given(signal) }), signal),
+  /** Those that belong to no product, in the same pages. */
+  unassigned: (number: number, signal?: AbortSignal) =>
+    paged((limit) => ask<ConnectionPage>("GET", `${CONNECTIONS}/unassigned`, { query: { page: number, limit }, ...given(signal) }), signal),
+  assign: (id: string, product: string) =>
+    ask<Connection>("POST", `${CONNECTIONS}/${part(id)}/assign`, { headers: { "X-Product-Name": product } }),
   get: (id: string, signal?: AbortSignal) =>
     ask<Connection>("GET", `${CONNECTIONS}/${part(id)}`, { exact: true, ...given(signal) }),
   create: (input: ConnectionInput, product: string) =>

@@ -14,7 +14,7 @@ const SILENCE = 45_000;
 
 /**
  * Calls `onEvent` for each event until `signal` aborts; a stream that ends is opened again behind
- * the last event seen. `onState` hears whether it stands.
+ * the last event seen, unless the caller is refused. `onState` hears whether it stands.
  */
 export async function follow(
   path: string,
@@ -33,8 +33,12 @@ export async function follow(
         wait = FIRST_WAIT;
         onState(true);
       });
-    } catch {
-      // whatever it was, the stream is opened again below
+    } catch (error) {
+      if (error instanceof Problem && error.isRefusal) {
+        onState(false);
+        return;
+      }
+      // whatever else it was, the stream is opened again below
     }
     onState(false);
     await pause(wait, signal);

@@ -106,6 +106,16 @@ export interface JobPage {
   limit: number;
 }
 
+/** What the stream of events tells. */
+export interface EndedJob {
+  jobId: string;
+  status: JobStatus;
+  error?: Failure | null;
+  sizeBytes?: number | null;
+  rowCount?: number | null;
+  completedAt: string;
+}
+
 export interface Attempt {
   attempt: number;
   startedAt: string;

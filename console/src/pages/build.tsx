@@ -1,12 +1,12 @@
 // The job builder: sources on the left, what is asked for in the middle, its JSON beside it.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { ceilings, type Ceilings } from "../api/ceilings";
+import { ceilings, type Ceilings } from "../api/document";
 import { copyOf, readJson, writeJson } from "../api/exact";
 import { address, asProblem, type Problem } from "../api/http";
 import { connections, jobs } from "../api/operations";
 import type { Connection, Mismatch, Schema, Table, ValidJob } from "../api/types";
 import { addTable, asCurl, draft, empty, parseRequest, removeTable, setProduct } from "../request";
-import { go, place } from "../router";
+import { go, href, place } from "../router";
 import { product, token } from "../session";
 import { texts } from "../texts";
 import { count } from "../ui/format";
@@ -20,6 +20,8 @@ import { ChosenTable } from "./chosen-table";
 
 const t = texts.build;
 const ROW_HEIGHT = 40;
+/** A connection of the job belongs to no product. */
+const NOT_ASSIGNED = "FET-1014";
 
 export function BuildPage() {
   const list = useLoaded((abort) => allConnections(abort), [product.value]);
@@ -81,6 +83,7 @@ export function BuildPage() {
             <ChosenTable
               key={`${source}\n${table}`}
               source={source}
+              database={schemas[source]?.type ?? list.value?.find((each) => each.configName === source)?.type}
               table={table}
               fields={fields}
               known={schemas[source]?.tables.find((each) => each.name === table)}
@@ -246,7 +249,12 @@ function RequestPanel({ ready }: { ready: boolean }) {
         <Button disabled={off} onClick={check}>{t.validate}</Button>
         <Copy text={asCurl(address("v1/fetcher"), request, token.value !== "")} label={t.curl} />
       </div>
-      {problem ? <Failed problem={problem}>{problem.mismatches.length > 0 ? <Mismatches found={problem.mismatches} /> : null}</Failed> : null}
+      {problem ? (
+        <Failed problem={problem}>
+          {problem.mismatches.length > 0 ? <Mismatches found={problem.mismatches} /> : null}
+          {problem.code === NOT_ASSIGNED ? <p><a href={href(["connections"])}>{t.notAssigned}</a></p> : null}
+        </Failed>
+      ) : null}
       {valid ? <Valid job={valid} /> : null}
       <Field label={t.json} hint={t.jsonHint} error={wrong ? t.jsonWrong(wrong) : undefined}>
         {(ids) => <textarea {...ids} class="code request" spellcheck={false} value={text} onInput={(event) => edit(event.currentTarget.value)} />}

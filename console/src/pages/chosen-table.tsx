@@ -1,30 +1,39 @@
 // One table of the request: which of its fields are read, and which rows.
 import { useState } from "preact/hooks";
 import { copyOf, writeJson } from "../api/exact";
-import type { Conditions, Table } from "../api/types";
-import { addTable, draft, kindOf, operatorsOf, removeTable, setConditions, valueOf, type Kind } from "../request";
+import type { Conditions, DatabaseType, Table } from "../api/types";
+import { kindOf, operatorsOf, type Kind } from "../kinds";
+import { addTable, draft, removeTable, setConditions, valueOf } from "../request";
 import { texts } from "../texts";
 import { Button, Field } from "../ui/parts";
 import { LimitLine } from "./build";
-import { columnsOf } from "./schema";
+import { columnsOf, hasWords } from "./schema";
 
 const t = texts.build;
 const NO_CONDITIONS: Record<string, Conditions> = copyOf({});
 const NONE: Conditions = copyOf({});
 
+/** So many fields are found by looking. */
+const FEW_FIELDS = 12;
+
 interface Props {
   source: string;
+  /** Undefined as long as nobody has told it. */
+  database: DatabaseType | undefined;
   table: string;
   fields: string[];
   known: Table | undefined;
   most: number | undefined;
 }
 
-export function ChosenTable({ source, table, fields, known, most }: Props) {
+export function ChosenTable({ source, database, table, fields, known, most }: Props) {
+  const [words, setWords] = useState("");
   const columns = known ? columnsOf(known) : fields.filter((name) => name !== "*").map((name) => ({ name, type: "" }));
   const isAll = fields.includes("*");
   const conditions = draft.value.dataRequest.filters?.[source]?.[table] ?? NO_CONDITIONS;
-  const types = new Map(columns.map((column) => [column.name, column.type]));
+  const found = columns.filter((column) => hasWords(column.name, words));
+  const kinds = new Map(columns.map((column) => [column.name, kindOf(column.type, database)]));
+  const kindOfField = (field: string): Kind => kinds.get(field) ?? kindOf("", database);
   const used = isAll ? columns.length : fields.length;
 
   const names = columns.map((column) => column.name);
@@ -43,12 +52,20 @@ export function ChosenTable({ source, table, fields, known, most }: Props) {
         <Button kind="quiet" label={t.removeTable(table)} onClick={() => removeTable(source, table)}>✕</Button>
       </div>
       <LimitLine used={used} most={most} what={t.limitFields} />
+      {columns.length > FEW_FIELDS ? (
+        <>
+          <Field label={t.searchFields}>
+            {(ids) => <input {...ids} type="search" value={words} onInput={(event) => setWords(event.currentTarget.value)} />}
+          </Field>
+          <p class="faint" role="status">{t.foundFields(found.length, columns.length)}</p>
+        </>
+      ) : null}
       <div class="fields">
         <label class="check">
           <input type="checkbox" checked={isAll} disabled={!isAll && isTooMuch} onChange={() => addTable(source, table, isAll ? names.slice(0, most) : ["*"])} />
           <strong>{t.allFields}</strong>
         </label>
-        {columns.map((column) => (
+        {found.map((column) => (
           <label class="check" key={column.name}>
             <input
               type="checkbox"
@@ -67,7 +84,7 @@ export function ChosenTable({ source, table, fields, known, most }: Props) {
           operator={operator}
           values={values}
           taken={Object.keys(operators)}
-          kind={kindOf(types.get(field) ?? "")}
+          kind={kindOfField(field)}
           onChange={(next, nextValues) => {
             // in its place, so that the focus stays
             const all = Object.entries(operators).map(([name, each]) => (name === operator ? [next, nextValues] : [name, each]));
@@ -83,7 +100,7 @@ export function ChosenTable({ source, table, fields, known, most }: Props) {
         fields={names}
         onAdd={(field) => {
           const taken = conditions[field] ?? NONE;
-          const operator = operatorsOf(kindOf(types.get(field) ?? "")).find((each) => !(each in taken));
+          const operator = operatorsOf(kindOfField(field)).find((each) => !(each in taken));
           if (operator) setConditions(source, table, field, { ...taken, [operator]: startValues(operator) });
         }}
       />
@@ -154,13 +171,27 @@ function Values({ field, operator, values, kind, onChange }: { field: string; op
   const input = (index: number, label: string) => (
     <input
       aria-label={`${label}: ${field}`}
-      placeholder={label}
+      placeholder={kind === "time" ? t.filterTime : label}
+      title={kind === "time" ? t.filterTimeHint : undefined}
+      aria-invalid={isNoNumber(values[index], kind)}
       inputMode={kind === "number" ? "decimal" : undefined}
       value={shown(values[index] ?? "")}
       onInput={(event) => onChange(Object.assign([...values], { [index]: valueOf(event.currentTarget.value, kind) }))}
     />
   );
-  return operator === "between" ? <>{input(0, t.filterFrom)}{input(1, t.filterTo)}</> : input(0, t.filterValue);
+  return (
+    <>
+      {operator === "between" ? <>{input(0, t.filterFrom)}{input(1, t.filterTo)}</> : input(0, t.filterValue)}
+      {values.some((value) => isNoNumber(value, kind)) ? <span class="error" role="status">{t.noNumber}</span> : null}
+    </>
+  );
+}
+
+/** Floats of some databases hold what JSON has no numbers for. */
+const NUMBER_WORDS: readonly unknown[] = ["NaN", "Infinity", "-Infinity"];
+
+function isNoNumber(value: unknown, kind: Kind): boolean {
+  return kind === "number" && typeof value === "string" && value.trim() !== "" && !NUMBER_WORDS.includes(value);
 }
 
 function NewCondition({ fields, onAdd }: { fields: string[]; onAdd: (field: string) => void }) {

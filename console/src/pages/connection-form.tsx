@@ -5,7 +5,7 @@ import { asProblem, type Problem } from "../api/http";
 import { connections } from "../api/operations";
 import type { Connection, ConnectionInput, DatabaseType } from "../api/types";
 import { go, href } from "../router";
-import { product } from "../session";
+import { isProduct, product } from "../session";
 import { texts } from "../texts";
 import { useLoaded } from "../ui/load";
 import { Button, Failed, Field, Loading } from "../ui/parts";
@@ -262,6 +262,7 @@ function errorsOf(values: Values, old: Connection | undefined): Errors {
   }
   if (metadataOf(values) === undefined) errors.metadata = t.errors.metadata;
   if (!/^[A-Za-z0-9_-]{3,100}$/.test(values.configName)) errors.configName = t.errors.name;
+  if (!old && !isProduct(values.product.trim())) errors.product = t.errors.product;
   for (const name of needed) if (values[name].trim() === "") errors[name] = t.errors.required;
   return errors;
 }

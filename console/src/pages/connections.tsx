@@ -3,9 +3,9 @@ import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { asProblem, type Problem } from "../api/http";
 import { connections, operations } from "../api/operations";
-import type { Connection, ConnectionBreaker } from "../api/types";
+import type { Connection, ConnectionBreaker, ConnectionPage } from "../api/types";
 import { href, place, replaceQuery } from "../router";
-import { product } from "../session";
+import { isProduct, product } from "../session";
 import { texts } from "../texts";
 import { useLoaded } from "../ui/load";
 import { Badge, Button, Dialog, Empty, Failed, Field, Loading } from "../ui/parts";
@@ -18,10 +18,12 @@ type Tested = { ms: number } | { problem: Problem };
 const tested = signal<Record<string, Tested>>({});
 
 /** Every connection that the caller may see, over all pages of the list. */
-export async function allConnections(abort?: AbortSignal): Promise<Connection[]> {
+export const allConnections = (abort?: AbortSignal) => allPages((page) => connections.list(page, abort));
+
+async function allPages(read: (page: number) => Promise<ConnectionPage>): Promise<Connection[]> {
   const found: Connection[] = [];
   for (let page = 1; found.length < MOST; page += 1) {
-    const answer = await connections.list(page, abort);
+    const answer = await read(page);
     found.push(...answer.items);
     if (answer.items.length < answer.limit || found.length >= answer.total) break;
   }
@@ -33,10 +35,17 @@ export function ConnectionsPage() {
   // who may read connections need not be one who may read operations
   const breakers = useLoaded((abort) => operations.breakers(abort).catch(() => null), [], 10_000);
   const [removing, setRemoving] = useState<Connection>();
+  const [assigning, setAssigning] = useState<Connection>();
   const words = place.value.query.get("q") ?? "";
   const type = place.value.query.get("type") ?? "";
   const down = new Map((breakers.value?.connections ?? []).map((each) => [each.connectionId, each]));
   const all = list.value ?? [];
+  // of the others without a product nobody can be the owner: they are the operator's
+  const areOwnerless = all.some((each) => !each.productName);
+  const unassigned = useLoaded(
+    (abort) => (areOwnerless ? allPages((page) => connections.unassigned(page, abort)) : Promise.resolve([])), [areOwnerless],
+  );
+  const assignable = unassigned.value && new Set(unassigned.value.map((each) => each.id));
   const shown = all.filter((each) => (!type || each.type === type) && matches(each, words));
   return (
     <>
@@ -70,7 +79,14 @@ export function ConnectionsPage() {
                   </thead>
                   <tbody>
                     {shown.map((each) => (
-                      <Row key={each.id} connection={each} breaker={down.get(each.id)} onRemove={() => setRemoving(each)} />
+                      <Row
+                        key={each.id}
+                        connection={each}
+                        breaker={down.get(each.id)}
+                        isInternal={!each.productName && assignable?.has(each.id) === false}
+                        onAssign={!each.productName && assignable?.has(each.id) ? () => setAssigning(each) : undefined}
+                        onRemove={() => setRemoving(each)}
+                      />
                     ))}
                   </tbody>
                 </table>
@@ -82,6 +98,13 @@ export function ConnectionsPage() {
       {removing ? (
         <RemoveDialog connection={removing} onClose={() => setRemoving(undefined)} onRemoved={() => { setRemoving(undefined); list.reload(); }} />
       ) : null}
+      {assigning ? (
+        <AssignDialog
+          connection={assigning}
+          onClose={() => setAssigning(undefined)}
+          onAssigned={() => { setAssigning(undefined); list.reload(); }}
+        />
+      ) : null}
     </>
   );
 }
@@ -91,21 +114,37 @@ function matches(connection: Connection, words: string): boolean {
   return words.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
-function Row({ connection, breaker, onRemove }: { connection: Connection; breaker: ConnectionBreaker | undefined; onRemove: () => void }) {
+interface RowProps {
+  connection: Connection;
+  breaker: ConnectionBreaker | undefined;
+  /** The operator's own: it is no record that could be changed. */
+  isInternal: boolean;
+  onAssign: (() => void) | undefined;
+  onRemove: () => void;
+}
+
+function Row({ connection, breaker, isInternal, onAssign, onRemove }: RowProps) {
   const { id, configName } = connection;
   const where = connection.type === "SQLITE" ? connection.databaseName : `${connection.host}:${connection.port}/${connection.databaseName}`;
   return (
     <tr>
       <td><strong>{configName}</strong><br /><span class="faint">{connection.type}</span></td>
       <td>{where}</td>
-      <td>{connection.productName ?? <span class="faint">{texts.common.none}</span>}</td>
+      <td>
+        {connection.productName ?? <span class="faint">{isInternal ? t.internal : texts.common.none}</span>}
+        {onAssign ? <> <Button onClick={onAssign} label={t.assignLabel(configName)}>{t.assign}</Button></> : null}
+      </td>
       <td><State id={id} breaker={breaker} /></td>
       <td>
         <div class="actions">
           <Button onClick={() => test(id)} label={`${t.test} ${configName}`}>{t.test}</Button>
           <a class="button" href={href(["connections", id, "schema"])} aria-label={`${t.schema} ${configName}`}>{t.schema}</a>
-          <a class="button" href={href(["connections", id, "edit"])} aria-label={`${t.edit} ${configName}`}>{t.edit}</a>
-          <Button kind="danger" onClick={onRemove} label={`${t.remove} ${configName}`}>{t.remove}</Button>
+          {isInternal ? null : (
+            <>
+              <a class="button" href={href(["connections", id, "edit"])} aria-label={`${t.edit} ${configName}`}>{t.edit}</a>
+              <Button kind="danger" onClick={onRemove} label={`${t.remove} ${configName}`}>{t.remove}</Button>
+            </>
+          )}
         </div>
       </td>
     </tr>
@@ -175,6 +214,38 @@ function RemoveDialog({ connection, onClose, onRemoved }: { connection: Connecti
       ) : null}
       <div class="actions">
         <Button kind="danger" onClick={remove}>{t.remove}</Button>
+        <Button onClick={onClose}>{texts.common.cancel}</Button>
+      </div>
+    </Dialog>
+  );
+}
+
+function AssignDialog({ connection, onClose, onAssigned }: { connection: Connection; onClose: () => void; onAssigned: () => void }) {
+  const { id, configName } = connection;
+  const [owner, setOwner] = useState(product.value);
+  const [problem, setProblem] = useState<Problem>();
+  const wanted = owner.trim();
+  const error = wanted === "" || isProduct(wanted) ? undefined : texts.form.errors.product;
+  async function assign(): Promise<void> {
+    setProblem(undefined);
+    try {
+      const assigned = await connections.assign(id, wanted);
+      tell(t.assigned(configName, assigned.productName ?? wanted));
+    } catch (refused) {
+      setProblem(asProblem(refused));
+      return;
+    }
+    onAssigned();
+  }
+  return (
+    <Dialog title={t.assignTitle(configName)} onClose={onClose}>
+      <p>{t.assignText}</p>
+      {problem ? <Failed problem={problem} /> : null}
+      <Field label={texts.app.product} error={error} required>
+        {(ids) => <input {...ids} autocomplete="off" value={owner} onInput={(event) => setOwner(event.currentTarget.value)} />}
+      </Field>
+      <div class="actions">
+        <Button kind="primary" disabled={!isProduct(wanted)} onClick={assign}>{t.assign}</Button>
         <Button onClick={onClose}>{texts.common.cancel}</Button>
       </div>
     </Dialog>

@@ -1,6 +1,7 @@
 // One job: how far it is, why it failed and what to do, its result.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { copyOf, writeJson } from "../api/exact";
+import { showsRows } from "../api/document";
 import { asProblem, type Problem } from "../api/http";
 import { connections, jobs } from "../api/operations";
 import type { Job, Preview } from "../api/types";
@@ -257,6 +258,7 @@ function Attempts({ job }: { job: Job }) {
 function PreviewCard({ job }: { job: Job }) {
   const [preview, setPreview] = useState<Preview>();
   const [problem, setProblem] = useState<Problem>();
+  const offered = useLoaded(showsRows, []);
   async function look(): Promise<void> {
     setProblem(undefined);
     try {
@@ -269,8 +271,9 @@ function PreviewCard({ job }: { job: Job }) {
     <section class="card">
       <div class="page-head">
         <h2>{t.preview}</h2>
-        <Button onClick={look}>{preview ? texts.common.reload : t.preview}</Button>
+        {offered.value ? <Button onClick={look}>{preview ? texts.common.reload : t.preview}</Button> : null}
       </div>
+      {offered.value === false ? <p>{t.previewOff}</p> : null}
       {problem ? <Failed problem={problem} /> : null}
       {preview ? (
         <>

@@ -2,8 +2,9 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { asProblem, type Problem } from "../api/http";
 import { jobs, type JobQuery } from "../api/operations";
-import { follow } from "../api/stream";
-import type { JobPage as JobPageAnswer, JobStatus, JobSummary } from "../api/types";
+import { follow, type StreamEvent } from "../api/stream";
+import type { EndedJob, JobStatus, JobSummary } from "../api/types";
+import { isActive, renewed, withAgain, withEnded, without } from "../job-rows";
 import { href, place, replaceQuery } from "../router";
 import { product, token } from "../session";
 import { texts } from "../texts";
@@ -15,6 +16,8 @@ const t = texts.jobs;
 const ROW_HEIGHT = 62;
 /** New and running jobs are no events; the newest page is looked at again this often. */
 const LOOK_MS = 3000;
+/** That an older job was begun is told by no event. */
+const LOOK_AT_OLDER_MS = 30_000;
 const STATUSES: JobStatus[] = ["pending", "processing", "completed", "failed", "cancelled"];
 export const TONES: Record<JobStatus, Tone> = { pending: "idle", processing: "busy", completed: "good", failed: "bad", cancelled: "warn" };
 const FILTERS = ["status", "source", "connection", "startDate", "endDate"] as const;
@@ -112,6 +115,8 @@ function useJobs(filters: JobQuery, key: string): JobList {
   const [loading, setLoading] = useState(true);
   const [turn, setTurn] = useState(0);
   const busy = useRef(false);
+  const shown = useRef(items);
+  shown.current = items;
   const reader = useRef(new AbortController());
   const whose = [key, product.value, token.value, turn] as const;
 
@@ -121,6 +126,8 @@ function useJobs(filters: JobQuery, key: string): JobList {
     busy.current = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let isFirst = true;
+    let newest: JobSummary[] = [];
+    let lookedAtOlder = performance.now();
     setItems([]);
     setCursor(undefined);
     setLoading(true);
@@ -130,12 +137,14 @@ function useJobs(filters: JobQuery, key: string): JobList {
       try {
         const page = await jobs.list(filters, ended.signal);
         setProblem(undefined);
+        newest = page.items;
         if (isFirst) {
           isFirst = false;
           setItems(page.items);
           setCursor(page.nextCursor ?? null);
         } else {
           setItems((old) => renewed(page, old));
+          if (performance.now() - lookedAtOlder > LOOK_AT_OLDER_MS) await lookAtOlder();
         }
       } catch (error) {
         if (ended.signal.aborted) return;
@@ -165,8 +174,37 @@ function useJobs(filters: JobQuery, key: string): JobList {
       }, 300);
     }
 
+    function end(event: StreamEvent): void {
+      const job = JSON.parse(event.data) as EndedJob;
+      setItems((old) => withEnded(old, job, filters.status));
+      soon();
+    }
+
+    // endings from while the stream did not stand are told by nobody: it goes on behind the last
+    // event that was seen, and where there was none, from now on
+    function stand(isLive: boolean): void {
+      setLive(isLive);
+      if (isLive) lookAtOlder().catch(() => undefined);
+    }
+
+    /** Reads again as many pages as are shown, if one of the older jobs may have gone on. */
+    async function lookAtOlder(): Promise<void> {
+      lookedAtOlder = performance.now();
+      const older = without(shown.current, newest);
+      const oldest = older.at(-1)?.createdAt;
+      if (oldest === undefined || !older.some(isActive)) return;
+      const found: JobSummary[] = [];
+      let next: string | null | undefined;
+      do {
+        const page = await jobs.list(next ? { ...filters, cursor: next } : filters, ended.signal);
+        found.push(...page.items);
+        next = page.nextCursor;
+      } while (next && (found.at(-1)?.createdAt ?? "") >= oldest);
+      setItems((old) => withAgain(old, older, found));
+    }
+
     void look();
-    void follow("v1/fetcher/events", soon, setLive, ended.signal);
+    void follow("v1/fetcher/events", end, stand, ended.signal);
     return () => {
       ended.abort();
       clearTimeout(timer);
@@ -193,16 +231,4 @@ function useJobs(filters: JobQuery, key: string): JobList {
   }, [cursor, key]);
 
   return { items, more: Boolean(cursor), live, loading, problem, next, reload: () => setTurn((count) => count + 1) };
-}
-
-/** The newest page as it is now, and behind it what was read of older ones. */
-function renewed(newest: JobPageAnswer, old: JobSummary[]): JobSummary[] {
-  const oldest = newest.items.at(-1)?.createdAt;
-  if (!newest.nextCursor || oldest === undefined) return newest.items;
-  return [...newest.items, ...without(old, newest.items).filter((job) => job.createdAt <= oldest)];
-}
-
-function without(jobs: JobSummary[], others: JobSummary[]): JobSummary[] {
-  const known = new Set(others.map((job) => job.id));
-  return jobs.filter((job) => !known.has(job.id));
 }

@@ -58,12 +58,22 @@ function Browser({ schema }: { schema: Schema }) {
 
 /** Tables whose name, or one of whose fields, has all the words. */
 export function search(tables: readonly Table[], words: string): readonly Table[] {
-  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const wanted = wordsOf(words);
   if (wanted.length === 0) return tables;
   return tables.filter((table) => {
     const name = table.name.toLowerCase();
     return wanted.every((word) => name.includes(word) || table.fields.some((field) => field.toLowerCase().includes(word)));
   });
+}
+
+/** Whether a field's name has all the words. */
+export function hasWords(name: string, words: string): boolean {
+  const within = name.toLowerCase();
+  return wordsOf(words).every((word) => within.includes(word));
+}
+
+function wordsOf(text: string): string[] {
+  return text.toLowerCase().split(/\s+/).filter(Boolean);
 }
 
 /** The fields of a table with what is known of each; documents' fields have no declared type. */

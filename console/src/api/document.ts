@@ -1,4 +1,4 @@
-// The limits of one job, which the service tells in its document.
+// What the service tells of its settings in its document: limits, and what is switched off.
 import { ask } from "./http";
 
 export interface Ceilings {
@@ -8,7 +8,7 @@ export interface Ceilings {
 }
 
 interface Document {
-  paths: Record<string, { get?: { parameters?: { name: string; schema: { maximum?: number } }[] } }>;
+  paths: Record<string, { get?: { parameters?: { name: string; schema: { maximum?: number } }[]; responses?: Record<string, unknown> } }>;
   components: { schemas: { LimitsRequest?: { properties: Record<string, { anyOf?: { maximum?: number }[] }> } } };
 }
 
@@ -33,4 +33,18 @@ export async function ceilings(signal: AbortSignal): Promise<Ceilings> {
     maxTablesPerDatasource: most("maxTablesPerDatasource"),
     maxFieldsPerTable: most("maxFieldsPerTable"),
   };
+}
+
+let previews: Promise<boolean> | undefined;
+
+/** Whether the service shows rows of results to anybody. It is told at its start, so asked for once. */
+export function showsRows(): Promise<boolean> {
+  previews ??= document().then(
+    ({ paths }) => "200" in (paths["/v1/fetcher/{id}/result/preview"]?.get?.responses ?? { "200": "" }),
+    () => {
+      previews = undefined;
+      return true;
+    },
+  );
+  return previews;
 }
