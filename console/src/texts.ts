@@ -28,19 +28,60 @@ const advice: Record<string, string> = {
   cell_too_large: "One value is larger than allowed. Leave the column out.",
   lock_timeout: "Somebody else writes there. Run it again, or at another hour.",
   conflict: "Somebody else writes there. Run it again, or at another hour.",
+  strict_unsupported: "This server has no TLS mode strict. Use true.",
+  pooled: "A proxy before the database answers from other sessions. Go past it, or let it pool by the session.",
+  unreadable: "The file cannot be read. Ask whoever operates the service.",
+  corrupt: "The file is no database.",
+  redirected: "The server sends its clients to another host. Name that one.",
+  not_primary: "The server sends its clients to another host. Name that one.",
+  unsupported_type: "Fetcher cannot read columns of this type. Leave the column out.",
+  unsupported_table: "Fetcher cannot read this sort of table. Leave it out.",
+  unsupported_name: "Fetcher cannot ask for this name. Leave it out.",
+  "schema changed": "The table was altered while the job ran. Run it again.",
+  out_of_resources: "The server has no memory or disk left. Ask for less, or ask whoever operates it.",
+  too_large: "It is larger than the server takes. Ask for less.",
+  not_encodable: "A value that JSON cannot hold. Leave the column out.",
   interrupted: "Somebody on the server ended the session. Run it again.",
   shut_down: "The server was shut down. Run it again.",
 };
 
 const adviceByCode: Record<string, string> = {
+  validation: "The request does not fit what is there. Look at the schema, then correct the request.",
+  not_found: "A connection that the request names is not there. Correct the request, or register the connection.",
+  forbidden: "The job may not use this connection: it belongs to another product.",
   limit_exceeded: "The result is larger than allowed: ask for fewer fields, or add filters.",
   timeout: "It took too long: add a filter, ask for less, or raise the limits.",
+  conflict: "Somebody else writes there. Run it again, or at another hour.",
+  unavailable: "The source may be there at another time. Run it again later.",
   connection_down: "The connection was down for too long. Mend it, then run the job again.",
-  schema_mismatch: "A table or field is not there under this name. Look at the schema, then correct the request.",
-  cancelled: "The job was cancelled.",
-  validation: "The request does not fit what is there. Look at the schema, then correct the request.",
-  authorization: "The job may not use this connection. Check whose product it is.",
+  worker_lost: "The processes that ran it ended before it did, again and again: ask whoever operates the service.",
+  cancelled: "The job was cancelled. Run it again if it is wanted after all.",
+  storage: "The result could not be stored: ask whoever operates the service, then run it again.",
 };
+
+/** How an attempt ended, by its code. */
+const outcomes: Record<string, string> = {
+  validation: "the request does not fit",
+  not_found: "no such connection",
+  forbidden: "not allowed",
+  limit_exceeded: "the result is too large",
+  timeout: "took too long",
+  conflict: "somebody else wrote there",
+  unavailable: "the source is not available",
+  connect: "the source was not reached",
+  connection_down: "the connection is down",
+  worker_lost: "its worker was lost",
+  lease_ran_out: "its worker was lost",
+  released: "handed on: its worker stopped",
+  parked: "waits for its connection",
+  cancelled: "cancelled",
+  canceled: "cancelled",
+  internal: "a fault of the service",
+  storage: "the result could not be stored",
+};
+
+/** Codes of the bucket's are many; what is to be done is one. */
+const codeOf = (code: string): string => (code.startsWith("storage_") ? "storage" : code);
 
 const NOT_REACHED = new Set(["dns", "tcp", "tls", "auth", "session"]);
 
@@ -98,7 +139,7 @@ export const texts = {
       const key = stage === "tls" && (reason === "timeout" || reason === "reset" || reason === "protocol") ? "tls" : reason;
       return (
         (key ? advice[key] : undefined) ??
-        (code ? adviceByCode[code] : undefined) ??
+        (code ? adviceByCode[codeOf(code)] : undefined) ??
         (stage && NOT_REACHED.has(stage)
           ? "Check the address, the network and the credentials; the service's log has more."
           : "The service's log has more, at the time of the failure.")
@@ -224,6 +265,7 @@ export const texts = {
     removeTable: (table: string) => `Remove ${table}`,
     product: "Product",
     productHint: "In whose name the job runs (metadata.source); its connections must be this product's",
+    runTitle: "Check and run",
     json: "The request",
     jsonHint: "Edit it here, or by clicking: both are the same request",
     jsonWrong: (text: string) => `This is no request yet: ${text}`,
@@ -292,6 +334,7 @@ export const texts = {
     attempt: "Attempt",
     worker: "Worker",
     outcome: "Outcome",
+    endedBy: (code: string): string => outcomes[codeOf(code)] ?? code,
     running: "running",
     failure: "Why it failed",
     todo: "What to do",
@@ -307,7 +350,7 @@ export const texts = {
     preview: "Preview",
     previewText: "The server has checked the signature of the whole result.",
     previewOff: "This service shows no rows (RESULT_PREVIEW_ENABLED): download the result, and open it where its keys are.",
-    previewRows: (shown: string, all: string) => `first ${shown} of ${all} rows`,
+    previewRows: (shown: string, all: string) => (shown === all ? `${all} ${all === "1" ? "row" : "rows"}` : `first ${shown} of ${all} rows`),
     noRows: "No rows",
     resultGone: "The result has been deleted",
     request: "The request",
@@ -329,6 +372,7 @@ export const texts = {
     history: (name: string, failed: number, probes: number) => `${name}: ${failed} of ${probes} probes failed in the last hour`,
     up: "up",
     activity: "Jobs ended in the last hour",
+    perMinute: "Jobs a minute",
     durations: "Duration in seconds",
     average: "average",
     longest: "longest",

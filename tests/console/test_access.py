@@ -5,7 +5,7 @@ from importlib.resources import files
 from typing import Final, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, Response, expect
+from playwright.sync_api import Browser, Locator, Page, Response, expect
 
 from tests.console.browser import keep_picture, open_page
 from tests.console.places import a_service, console, register
@@ -14,7 +14,8 @@ from tests.e2e.cluster import Api
 AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 SERIOUS = ("serious", "critical")
 THEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
-SIZES: Final = ((360, 740), (3840, 2160))
+SIZES: Final = ((360, 740, "15px"), (3840, 2160, "24px"))
+"""Width, height, and how large the text is: a wall is looked at from afar."""
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +66,21 @@ def test_axe_finds_nothing_serious_and_nothing_runs_out_of_the_page(
                 page.emulate_media(color_scheme=theme)
                 keep_picture(page, f"{name}-{theme}")
                 assert (name, theme, serious(page)) == (name, theme, [])
-            for width, height in SIZES:
+            for width, height, text in SIZES:
                 page.set_viewport_size({"width": width, "height": height})
                 keep_picture(page, f"{name}-{width}")
                 wide = page.evaluate("document.documentElement.scrollWidth")
-                assert (name, wide) == (name, width)
+                size = page.evaluate("getComputedStyle(document.body).fontSize")
+                assert (name, wide, size) == (name, width, text)
+                assert all(height >= 10 for height in heights(page.locator(".chart text")))
+                for box in page.locator(".rows").all():
+                    rows = heights(box.locator(".row"))
+                    assert heights(box) == [pytest.approx(sum(rows) + 2, abs=1)]
+
+
+def heights(found: Locator) -> list[float]:
+    boxes = [each.bounding_box() for each in found.all()]
+    return [box["height"] for box in boxes if box is not None]
 
 
 def serious(page: Page) -> list[object]:

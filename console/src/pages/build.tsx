@@ -242,8 +242,8 @@ function RequestPanel({ ready }: { ready: boolean }) {
 
   const off = !ready || wrong !== "";
   return (
-    <section class="card" aria-label={t.json}>
-      <h2>{t.json}</h2>
+    <section class="card" aria-label={t.runTitle}>
+      <h2>{t.runTitle}</h2>
       <div class="actions">
         <Button kind="primary" disabled={off} onClick={run}>{t.run}</Button>
         <Button disabled={off} onClick={check}>{t.validate}</Button>

@@ -181,7 +181,7 @@ function Values({ field, operator, values, kind, onChange }: { field: string; op
   );
   return (
     <>
-      {operator === "between" ? <>{input(0, t.filterFrom)}{input(1, t.filterTo)}</> : input(0, t.filterValue)}
+      {operator === "between" ? <span class="between">{input(0, t.filterFrom)}{input(1, t.filterTo)}</span> : input(0, t.filterValue)}
       {values.some((value) => isNoNumber(value, kind)) ? <span class="error" role="status">{t.noNumber}</span> : null}
     </>
   );

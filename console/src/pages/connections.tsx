@@ -130,11 +130,11 @@ function Row({ connection, breaker, isInternal, onAssign, onRemove }: RowProps) 
     <tr>
       <td><strong>{configName}</strong><br /><span class="faint">{connection.type}</span></td>
       <td>{where}</td>
-      <td>
+      <td data-label={texts.app.product}>
         {connection.productName ?? <span class="faint">{isInternal ? t.internal : texts.common.none}</span>}
         {onAssign ? <> <Button onClick={onAssign} label={t.assignLabel(configName)}>{t.assign}</Button></> : null}
       </td>
-      <td><State id={id} breaker={breaker} /></td>
+      <td data-label={t.state}><State id={id} breaker={breaker} /></td>
       <td>
         <div class="actions">
           <Button onClick={() => test(id)} label={`${t.test} ${configName}`}>{t.test}</Button>

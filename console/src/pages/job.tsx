@@ -1,6 +1,6 @@
 // One job: how far it is, why it failed and what to do, its result.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { copyOf, writeJson } from "../api/exact";
+import { copyOf, ExactNumber, writeJson } from "../api/exact";
 import { showsRows } from "../api/document";
 import { asProblem, type Problem } from "../api/http";
 import { connections, jobs } from "../api/operations";
@@ -171,7 +171,7 @@ function ProgressCard({ job }: { job: Job }) {
         const rate = rates[source];
         return (
           <div class="source-progress" key={source}>
-            <p><strong>{source}</strong> <span class="faint">{rows === 0 ? t.noProgress : `${t.rows(count(rows), !isDone && all ? count(all) : null)}, ${bytes(size)}`}{rate && !hasEnded(job) ? ` · ${t.rate(count(Math.round(rate)))}` : ""}</span></p>
+            <p><strong>{source}</strong> <span class="faint">{rows === 0 ? (hasEnded(job) ? t.noRows : t.noProgress) : `${t.rows(count(rows), !isDone && all ? count(all) : null)}, ${bytes(size)}`}{rate && !hasEnded(job) ? ` · ${t.rate(count(Math.round(rate)))}` : ""}</span></p>
             {isDone || (all && !hasEnded(job)) || (hasEnded(job) && rows > 0)
               ? <progress aria-label={source} max={isDone || all ? most : rows * 2} value={isDone ? most : rows} />
               : !hasEnded(job) && job.status === "processing" ? <progress aria-label={source} /> : <progress aria-label={source} max={1} value={0} />}
@@ -243,9 +243,9 @@ function Attempts({ job }: { job: Job }) {
               <tr key={each.attempt}>
                 <td class="number">{each.attempt}</td>
                 <td>{time(each.startedAt)}</td>
-                <td>{seconds(between(each.startedAt, each.endedAt))}</td>
+                <td class="whole">{seconds(between(each.startedAt, each.endedAt))}</td>
                 <td>{each.worker}</td>
-                <td>{each.errorCode ?? (each.endedAt ? texts.jobs.statuses.completed : t.running)}</td>
+                <td title={each.errorCode ?? undefined}>{each.errorCode ? t.endedBy(each.errorCode) : each.endedAt ? texts.jobs.statuses.completed : t.running}</td>
               </tr>
             ))}
           </tbody>
@@ -289,21 +289,27 @@ function PreviewCard({ job }: { job: Job }) {
 
 function PreviewTable({ name, rows, all }: { name: string; rows: Record<string, unknown>[]; all: number }) {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const numeric = new Set(columns.filter((column) => rows.every((row) => isNumber(row[column]) || row[column] == null)));
+  const alignment = (column: string) => (numeric.has(column) ? "number" : undefined);
   return (
     <>
       <h3>{name} <span class="faint">{t.previewRows(count(rows.length), count(all))}</span></h3>
       {rows.length === 0 ? <p class="faint">{t.noRows}</p> : (
         <div class="table-box preview" tabIndex={0} role="region" aria-label={name}>
           <table>
-            <thead><tr>{columns.map((column) => <th scope="col" key={column}>{column}</th>)}</tr></thead>
+            <thead><tr>{columns.map((column) => <th scope="col" key={column} class={alignment(column)}>{column}</th>)}</tr></thead>
             <tbody>
-              {rows.map((row, index) => <tr key={index}>{columns.map((column) => <td key={column}>{shown(row[column])}</td>)}</tr>)}
+              {rows.map((row, index) => <tr key={index}>{columns.map((column) => <td key={column} class={alignment(column)}>{shown(row[column])}</td>)}</tr>)}
             </tbody>
           </table>
         </div>
       )}
     </>
   );
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === "number" || value instanceof ExactNumber;
 }
 
 function shown(value: unknown): string {

@@ -8,7 +8,7 @@ import { isActive, renewed, withAgain, withEnded, without } from "../job-rows";
 import { href, place, replaceQuery } from "../router";
 import { product, token } from "../session";
 import { texts } from "../texts";
-import { ago, bytes, count, seconds, between } from "../ui/format";
+import { ago, between, bytes, count, seconds, time } from "../ui/format";
 import { Badge, Button, Empty, Failed, Field, Loading, SettledInput, type Tone } from "../ui/parts";
 import { Rows } from "../ui/rows";
 
@@ -90,7 +90,7 @@ function JobRow({ job }: { job: JobSummary }) {
         <span><strong>{job.connections.join(", ")}</strong>{job.source ? ` · ${job.source}` : ""}</span>
         <span class="faint">{news || job.id}</span>
       </span>
-      <span class="faint number">
+      <span class="faint number" title={time(job.createdAt)}>
         {ago(job.createdAt)}{job.startedAt ? <><br />{seconds(between(job.startedAt, job.completedAt))}</> : null}
       </span>
     </a>

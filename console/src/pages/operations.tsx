@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { asProblem, type Problem } from "../api/http";
 import { operations } from "../api/operations";
-import type { Dependencies, Dependency, OperatedJob, Redriven } from "../api/types";
+import type { Actors, Dependencies, Dependency, OperatedJob, Redriven } from "../api/types";
 import { href } from "../router";
 import { texts } from "../texts";
 import { ago, bytes, clock, count, seconds, time } from "../ui/format";
@@ -100,7 +100,7 @@ function ActivityCard() {
         return (
           <>
             <BarChart
-              title={t.activity}
+              title={t.perMinute}
               times={times}
               series={[
                 { name: statuses.completed, tone: "good", values: minutes.map((each) => each.completed) },
@@ -226,11 +226,11 @@ function ActorsCard() {
   return (
     <Card title={t.actors} loaded={loaded}>
       {({ actors }) => (
-        <div class="table-box" tabIndex={0} role="region" aria-label={t.actors}>
+        <div class="table-box short" tabIndex={0} role="region" aria-label={t.actors}>
           <table>
             <thead><tr><th scope="col">{t.actor}</th><th scope="col">{t.state}</th><th scope="col" class="number">{t.restarts}</th><th scope="col">{t.lastCrash}</th></tr></thead>
             <tbody>
-              {actors.map((each) => (
+              {[...actors].sort(worstFirst).map((each) => (
                 <tr key={each.name}>
                   <td>{each.name}</td>
                   <td><Badge tone={each.state === "running" ? "good" : "warn"}>{each.state}</Badge></td>
@@ -244,6 +244,13 @@ function ActorsCard() {
       )}
     </Card>
   );
+}
+
+type Actor = Actors["actors"][number];
+
+function worstFirst(left: Actor, right: Actor): number {
+  const stands = (actor: Actor) => Number(actor.state === "running");
+  return stands(left) - stands(right) || right.restarts - left.restarts || left.name.localeCompare(right.name);
 }
 
 function AuditCard() {

@@ -1,5 +1,5 @@
 // What a connection holds: tables on the left, the fields of the chosen one beside them.
-import { useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { connections } from "../api/operations";
 import type { Column, Schema, Table } from "../api/types";
 import { href, place, replaceQuery } from "../router";
@@ -83,8 +83,11 @@ export function columnsOf(table: Table): Column[] {
 }
 
 function Fields({ schema, table }: { schema: Schema; table: Table }) {
+  const box = useRef<HTMLElement>(null);
+  // on a narrow page they are below the list
+  useEffect(() => box.current?.scrollIntoView({ block: "nearest" }), [table]);
   return (
-    <section class="card" aria-label={table.name}>
+    <section class="card" aria-label={table.name} ref={box}>
       <div class="page-head">
         <h2>{table.name}</h2>
         <a class="button primary" href={href(["build"], { source: schema.configName, table: table.name })}>{t.use}</a>

@@ -24,6 +24,9 @@ export function seconds(value: number): string {
   return `${Math.floor(value / 86_400)} d ${Math.round((value % 86_400) / 3600)} h`;
 }
 
+/** How many pixels one is here: the sizes of styles.css are made for 15 a rem. */
+export const unit = (): number => Number.parseFloat(getComputedStyle(document.documentElement).fontSize) / 15;
+
 /** In the reader's own time zone. */
 export const time = (text: string): string => times.format(new Date(text));
 export const clock = (text: string): string => clocks.format(new Date(text));

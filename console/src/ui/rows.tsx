@@ -1,13 +1,15 @@
 // A list of any length of which only the rows in view are elements.
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { unit } from "./format";
 
 interface RowsProps<T> {
   items: readonly T[];
-  rowHeight: number;
   label: string;
   keyOf: (item: T) => string;
   children: (item: T, index: number) => ComponentChildren;
+  /** In pixels at the usual size of texts. */
+  rowHeight: number;
   /** Called when the end comes into view. */
   onEnd?: (() => void) | undefined;
   class?: string;
@@ -15,14 +17,15 @@ interface RowsProps<T> {
 
 const MARGIN = 8;
 
-export function Rows<T>({ items, rowHeight, label, keyOf, children, onEnd, class: name = "" }: RowsProps<T>) {
+export function Rows<T>({ items, rowHeight: height, label, keyOf, children, onEnd, class: name = "" }: RowsProps<T>) {
   const box = useRef<HTMLDivElement>(null);
-  const [view, setView] = useState({ top: 0, height: 600 });
+  const [view, setView] = useState({ top: 0, height: 600, unit: unit() });
+  const rowHeight = height * view.unit;
 
   useLayoutEffect(() => {
     const element = box.current;
     if (!element) return;
-    const look = () => setView({ top: element.scrollTop, height: element.clientHeight });
+    const look = () => setView({ top: element.scrollTop, height: element.clientHeight, unit: unit() });
     const sizes = new ResizeObserver(look);
     sizes.observe(element);
     element.addEventListener("scroll", look, { passive: true });
@@ -55,7 +58,7 @@ export function Rows<T>({ items, rowHeight, label, keyOf, children, onEnd, class
   }, [last, items.length, onEnd]);
 
   return (
-    <div class={`rows ${name}`} ref={box} role="list" aria-label={label} tabIndex={0}>
+    <div class={`rows ${name}`} ref={box} role="list" aria-label={label} tabIndex={0} style={{ "--all": `${items.length * rowHeight + 2}px` }}>
       <div class="rows-space" style={{ height: `${items.length * rowHeight}px` }} role="presentation">
         {items.slice(first, last).map((item, index) => (
           <div

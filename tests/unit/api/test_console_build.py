@@ -12,7 +12,9 @@ from typing import Any, Final
 import pytest
 
 from fetcher.datasources.sqlite import types as sqlite_types
+from fetcher.domain.job_transitions import CODE_LEASE_RAN_OUT, CODE_PARKED, CODE_RELEASED
 from fetcher.domain.tls_modes import TLS_MODES, VERIFYING_TLS_MODES
+from fetcher_engine import ErrorCategory
 
 SOURCES = Path(__file__).resolve().parents[3] / "console"
 BUILT = SOURCES.parent / "fetcher" / "api" / "console"
@@ -99,9 +101,9 @@ def called(tools: Path, module: str, function: str, calls: Sequence[Sequence[obj
     assert run([*bundle, f"--outfile={module}.mjs"], tools).stderr == ""
     (tools / "calls.json").write_text(json.dumps(calls))
     script = (
-        f"import {{ {function} }} from './{module}.mjs'; import {{ readFileSync }} from 'node:fs';"
+        f"import * as page from './{module}.mjs'; import {{ readFileSync }} from 'node:fs';"
         " const calls = JSON.parse(readFileSync('calls.json', 'utf8'));"
-        f" console.log(JSON.stringify(calls.map((each) => {function}(...each))));"
+        f" console.log(JSON.stringify(calls.map((each) => page.{function}(...each))));"
     )
     answered = run(["node", "--input-type=module", "--eval", script], tools)
     assert answered.stderr == ""
@@ -254,3 +256,42 @@ def test_rows_that_are_read_again_are_as_they_are_found(tools: Path) -> None:
     found = [{"id": "3", "status": "failed"}, {"id": "0", "status": "completed"}]
     [again] = called(tools, "job-rows", "withAgain", [(rows, rows[1:3], found)])
     assert again == [rows[0], found[0], rows[3]]
+
+
+REASON: Final = re.compile(r"`([a-z_ ]+)`")
+
+
+def told_reasons() -> list[tuple[str, str]]:
+    """Stage and reason of the tables of docs/failures.md."""
+    _, not_reached, reading = (SOURCES.parent / "docs" / "failures.md").read_text().split("\n## ")
+    return [
+        (stage, reason)
+        for stage, text in (("tcp", not_reached), ("query", reading))
+        for line in text.splitlines()
+        if line.startswith("| `")
+        for reason in REASON.findall(line.split("|")[1])
+        if reason != "unknown"
+    ]
+
+
+def test_what_to_do_is_known_of_every_reason_and_code(tools: Path) -> None:
+    reasons = told_reasons()
+    assert {("tcp", "dns"), ("query", "not_encodable")} <= set(reasons)
+    # of what a message says itself the code has the advice
+    codes = {*map(str, ErrorCategory), "connection_down", "cancelled", "worker_lost", "storage_x"}
+    codes -= {"unauthorized", "canceled", "internal"}
+    calls = [(stage, reason) for stage, reason in reasons]
+    by_code = [(None, None, code) for code in sorted(codes - {"connect"})]
+    unknown = [("tcp", "x"), ("query", "x")]
+    *told, general_tcp, general = called(
+        tools, "texts", "texts.failures.advice", [*calls, *by_code, *unknown]
+    )
+    without = [
+        call
+        for call, text in zip([*calls, *by_code], told, strict=True)
+        if text in (general_tcp, general)
+    ]
+    assert without == []
+    ends = sorted({*codes, CODE_LEASE_RAN_OUT, CODE_PARKED, CODE_RELEASED} - {"cancelled"})
+    outcomes = called(tools, "texts", "texts.job.endedBy", [[code] for code in ends])
+    assert [code for code, text in zip(ends, outcomes, strict=True) if text == code] == []
