@@ -221,6 +221,10 @@ def test_every_type_and_tls_mode_can_be_registered(api: Api, page: Page) -> None
             name = f"{source_type.lower()}-{mode or 'none'}"
             made = registered(api, page, source_type, name, mode)
             assert (made["type"], made.get("ssl", {}).get("mode", "")) == (source_type, mode)
+    everything = len(listed(api))
+    page.goto(console(api, "/build"))
+    page.get_by_role("button", name=f"Show {everything - 12} more").click()
+    expect(page.locator("ul.sources > li")).to_have_count(everything)
 
 
 def registered(api: Api, page: Page, source_type: SourceType, name: str, mode: str) -> Any:

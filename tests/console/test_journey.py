@@ -62,6 +62,10 @@ def test_from_the_first_visit_to_the_downloaded_result(
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_text("The request fits what is there.")).to_be_visible()
     keep_picture(page, "journey-builder")
+    page.set_viewport_size({"width": 360, "height": 740})
+    keep_picture(page, "journey-builder-360")
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    page.set_viewport_size({"width": 1280, "height": 900})
     page.get_by_role("button", name="Run").click()
 
     heading = page.get_by_role("heading", level=1)

@@ -15,13 +15,15 @@ import { Button, Copy, Empty, Failed, Field, Loading, Notice } from "../ui/parts
 import { Rows } from "../ui/rows";
 import { tell } from "../ui/toasts";
 import { allConnections } from "./connections";
-import { search } from "./schema";
+import { hasWords, search } from "./schema";
 import { ChosenTable } from "./chosen-table";
 
 const t = texts.build;
 const ROW_HEIGHT = 40;
 /** A connection of the job belongs to no product. */
 const NOT_ASSIGNED = "FET-1014";
+/** Of the connections so many are listed at once, besides those that are open or asked. */
+const MOST_LISTED = 12;
 
 export function BuildPage() {
   const list = useLoaded((abort) => allConnections(abort), [product.value]);
@@ -114,7 +116,10 @@ interface SourceListProps {
 
 function SourceList({ connections: all, open, onOpen, onSchema, schemas, limits }: SourceListProps) {
   const [words, setWords] = useState("");
-  const shown = all.filter((each) => each.configName.toLowerCase().includes(words.toLowerCase()) || each.configName === open);
+  const [isWhole, setIsWhole] = useState(false);
+  const asked = draft.value.dataRequest.mappedFields;
+  const found = all.filter((each) => hasWords(each.configName, words) || each.configName === open);
+  const shown = isWhole ? found : found.filter((each, index) => index < MOST_LISTED || each.configName === open || each.configName in asked);
   if (all.length === 0) return <Empty title={t.noSources} />;
   return (
     <>
@@ -133,6 +138,7 @@ function SourceList({ connections: all, open, onOpen, onSchema, schemas, limits 
           </li>
         ))}
       </ul>
+      {shown.length < found.length ? <Button onClick={() => setIsWhole(true)}>{t.moreSources(found.length - shown.length)}</Button> : null}
     </>
   );
 }

@@ -138,7 +138,9 @@ function Condition({ field, operator, values, taken, kind, onChange, onRemove }:
       <select aria-label={`${t.filterOperator}: ${field}`} value={operator} onChange={(event) => choose(event.currentTarget.value)}>
         {shown.map((each) => <option key={each} value={each} disabled={each !== operator && taken.includes(each)}>{t.operators[each] ?? each}</option>)}
       </select>
-      <Values field={field} operator={operator} values={values} kind={kind} onChange={(next) => onChange(operator, next)} />
+      <div class="condition-values">
+        <Values field={field} operator={operator} values={values} kind={kind} onChange={(next) => onChange(operator, next)} />
+      </div>
       <Button kind="quiet" label={t.removeFilter(field)} onClick={onRemove}>✕</Button>
     </div>
   );
@@ -181,7 +183,7 @@ function Values({ field, operator, values, kind, onChange }: { field: string; op
   );
   return (
     <>
-      {operator === "between" ? <span class="between">{input(0, t.filterFrom)}{input(1, t.filterTo)}</span> : input(0, t.filterValue)}
+      {operator === "between" ? <>{input(0, t.filterFrom)}{input(1, t.filterTo)}</> : input(0, t.filterValue)}
       {values.some((value) => isNoNumber(value, kind)) ? <span class="error" role="status">{t.noNumber}</span> : null}
     </>
   );

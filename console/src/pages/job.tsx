@@ -34,7 +34,7 @@ export function JobPage({ id }: { id: string }) {
       {loaded.problem ? <Failed problem={loaded.problem} /> : null}
       <Head job={job} onChange={loaded.reload} />
       {job.error ? <WhyItFailed job={job} /> : null}
-      {job.waitingReason ? <Notice kind="warn"><p>{t.waits}: {job.waitingReason}</p></Notice> : null}
+      {job.waitingReason ? <Notice kind="warn"><p>{t.waits}: {job.waitingReason}</p><p>{t.waitsAdvice} <a href={href(["connections"])}>{texts.app.connections}</a></p></Notice> : null}
       <div class="split">
         <div>
           <Facts job={job} />
@@ -138,7 +138,7 @@ function Facts({ job }: { job: Job }) {
   const rows: [string, string][] = [[t.id, job.id], [t.created, time(job.createdAt)]];
   if (job.startedAt) rows.push([t.started, time(job.startedAt)]);
   if (job.completedAt) rows.push([t.ended, time(job.completedAt)]);
-  if (job.startedAt) rows.push([t.took, seconds(between(job.startedAt, job.completedAt))]);
+  if (job.startedAt) rows.push([job.completedAt ? t.took : t.soFar, seconds(between(job.startedAt, job.completedAt))]);
   const notes = Object.entries(job.sources ?? {}).flatMap(([source, facts]) => [
     ...(facts.snapshot === false ? [t.noSnapshot(source)] : []),
     ...(facts.replacedCharacters ? [t.replaced(source, count(facts.replacedCharacters))] : []),

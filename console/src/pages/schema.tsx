@@ -84,8 +84,11 @@ export function columnsOf(table: Table): Column[] {
 
 function Fields({ schema, table }: { schema: Schema; table: Table }) {
   const box = useRef<HTMLElement>(null);
-  // on a narrow page they are below the list
-  useEffect(() => box.current?.scrollIntoView({ block: "nearest" }), [table]);
+  // on a narrow page they are below the list, out of sight
+  useEffect(() => {
+    const top = box.current?.getBoundingClientRect().top ?? 0;
+    if (top > innerHeight * 0.8) box.current?.scrollIntoView();
+  }, [table]);
   return (
     <section class="card" aria-label={table.name} ref={box}>
       <div class="page-head">
@@ -93,7 +96,7 @@ function Fields({ schema, table }: { schema: Schema; table: Table }) {
         <a class="button primary" href={href(["build"], { source: schema.configName, table: table.name })}>{t.use}</a>
       </div>
       {table.estimatedRows != null ? <p class="faint">{t.rows(count(table.estimatedRows))}</p> : null}
-      <div class="table-box">
+      <div class="table-box" tabIndex={0} role="region" aria-label={t.field}>
         <table>
           <thead><tr><th scope="col">{t.field}</th><th scope="col">{t.type}</th><th scope="col">{t.nullable}</th><th scope="col">{t.key}</th></tr></thead>
           <tbody>
