@@ -16,6 +16,7 @@ from botocore.exceptions import (
     SSLError,
 )
 from botocore.exceptions import ConnectionError as NoConnectionError
+from botocore.parsers import ResponseParserError
 
 from fetcher.bridge import CancelledInside, run_asyncio
 from fetcher.domain.backoff import full_jitter
@@ -35,6 +36,13 @@ FOREIGN_FAILURES: Final = (
     OSError,
     trio.TooSlowError,
 )
+
+_UNREADABLE: Final = (
+    *(ResponseParserError, ValueError, LookupError, TypeError, ArithmeticError),
+    RuntimeError,
+)
+"""What the driver raises for an answer that is no XML, or whose times and numbers are none, and
+what we raise where a part is missing: a page of some proxy, say, that comes with status 200."""
 
 _TIMEOUTS: Final = (trio.TooSlowError, TimeoutError, ConnectTimeoutError, ReadTimeoutError)
 _TRANSPORT: Final = (
@@ -102,13 +110,27 @@ async def call_store(deadline: Deadline, operation: Callable[[], Awaitable[T]]) 
     while True:
         try:
             with trio.fail_after(deadline.seconds):
-                return await run_asyncio(operation)
+                return await run_asyncio(_read, operation)
+        except StoreFailure as unreadable:
+            failure = unreadable
         except FOREIGN_FAILURES as error:
             failure = translate(error)
         tried += 1
         if not failure.is_transient or deadline.is_over(tried=tried, began_at=began_at):
             raise failure
         await trio.sleep(back_off(tried - 1))
+
+
+async def _read(operation: Callable[[], Awaitable[T]]) -> T:
+    """On the asyncio side, so that what is raised between the loops is never taken for an
+    answer's."""
+    try:
+        return await operation()
+    except FOREIGN_FAILURES:
+        raise
+    except _UNREADABLE:
+        failure = StoreFailure("the answer cannot be read", is_transient=True)
+    raise failure
 
 
 def back_off(tried: int) -> float:

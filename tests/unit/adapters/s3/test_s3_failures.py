@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 import trio
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, NoCredentialsError
+from botocore.parsers import ResponseParserError
 
 from fetcher.adapters.s3.location import S3Location
 from fetcher.adapters.s3.store import S3ObjectStore
@@ -25,6 +26,8 @@ CHANGED = answered("BadDigest", 400)
 TOO_MANY = answered("", 429)
 DENIED = answered("AccessDenied", 403)
 NO_BUCKET = answered("NoSuchBucket", 404)
+NO_XML = ResponseParserError("invalid XML received: canary-secret")
+NO_TIME = ValueError("Invalid timestamp: canary-secret")
 
 
 MANY = 10_000
@@ -63,8 +66,22 @@ async def fail_to_put(store: S3ObjectStore, size: int) -> str:
     return str(caught.value)
 
 
+async def test_an_answer_without_what_it_must_have_is_none(
+    store: S3ObjectStore, client: FakeS3Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(**_: object) -> dict[str, object]:
+        return {}
+
+    monkeypatch.setattr(client, "head_object", nothing)
+    with pytest.raises(PortUnavailable) as caught:
+        await store.size(KEY)
+    assert str(caught.value) == "s3 lookup failed: the answer cannot be read"
+    assert caught.value.__context__ is None
+
+
 @pytest.mark.parametrize(
-    "error", [NO_ANSWER, UNREACHABLE, BROKEN, SLOW_DOWN, TOO_MANY, TORN, CHANGED]
+    "error",
+    [NO_ANSWER, UNREACHABLE, BROKEN, SLOW_DOWN, TOO_MANY, TORN, CHANGED, NO_XML, NO_TIME],
 )
 @pytest.mark.parametrize(("operation", "size"), STEPS)
 async def test_a_transient_error_is_tried_again(
