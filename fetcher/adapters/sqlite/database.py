@@ -213,7 +213,8 @@ class Database:
                 for _ in range(READERS if problem is None else 0):
                     connections.append(connect(path, busy_seconds))
                     connections[-1].execute("PRAGMA query_only = ON")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            # the latter where a message quotes a damaged schema, which the module cannot decode
             problem = f"cannot be opened ({_error_name(error)})"
         except OSError as error:
             problem = f"cannot be opened ({type(error).__name__})"
@@ -252,7 +253,7 @@ def _guarded(
     except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
         # A rule of the schema that we broke ourselves: an error of the program, not of the store.
         raise
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         failure = PortUnavailable(f"the record store failed ({_error_name(error)})")
     finally:
         connection.set_progress_handler(None, 0)
@@ -267,7 +268,7 @@ def _undo(connection: sqlite3.Connection) -> None:
             connection.execute("ROLLBACK")
 
 
-def _error_name(error: sqlite3.Error) -> str:
+def _error_name(error: Exception) -> str:
     """SQLite's name of the error; the module's own errors carry none."""
     return str(getattr(error, "sqlite_errorname", "unknown"))
 

@@ -69,28 +69,41 @@ def filters(value: JsonValue) -> Filters:
 
 
 def texts(value: JsonValue) -> tuple[str, ...]:
-    return tuple(str(item) for item in _items(value))
+    return tuple(map(_text, _items(value)))
 
 
 def options(value: JsonValue) -> JobOptions:
     members = plain_object(value)
     return JobOptions(
-        values=str(members["values"]),
-        bigint=str(members["bigint"]),
-        decimals=str(members["decimals"]),
+        values=_text(members["values"]),
+        bigint=_text(members["bigint"]),
+        decimals=_text(members["decimals"]),
         limits={
-            name: float(number) if isinstance(number, Decimal) else cast("int", number)
+            name: float(number) if isinstance(number, Decimal) else _whole(number)
             for name, number in plain_object(members["limits"]).items()
         },
     )
 
 
 def failure(value: JsonValue) -> FailureFacts:
-    return FailureFacts(**cast("dict[str, str]", value))
+    members = plain_object(value)
+    return FailureFacts(
+        message=_text(members["message"]),
+        code=_text(members["code"]),
+        source=_optional_text(members.get("source")),
+        stage=_optional_text(members.get("stage")),
+        reason=_optional_text(members.get("reason")),
+    )
 
 
 def tls(value: JsonValue) -> TlsSettings:
-    return TlsSettings(**cast("dict[str, str]", value))
+    members = plain_object(value)
+    return TlsSettings(
+        mode=_text(members["mode"]),
+        ca=_text(members.get("ca", "")),
+        cert=_text(members.get("cert", "")),
+        key=_text(members.get("key", "")),
+    )
 
 
 def attempts(value: JsonValue) -> tuple[AttemptRecord, ...]:
@@ -100,7 +113,7 @@ def attempts(value: JsonValue) -> tuple[AttemptRecord, ...]:
 def progress(value: JsonValue) -> Progress:
     return {
         config: {
-            table: TableProgress(**cast("dict[str, int]", counts))
+            table: _table_progress(plain_object(counts))
             for table, counts in plain_object(tables).items()
         }
         for config, tables in plain_object(value).items()
@@ -141,13 +154,34 @@ def dump_attempts(history: Sequence[AttemptRecord]) -> str:
 
 
 def _attempt(members: JsonObject) -> AttemptRecord:
+    ended_at = members["ended_at"]
     return AttemptRecord(
-        attempt=cast("int", members["attempt"]),
-        owner=str(members["owner"]),
-        started_at=from_ms(cast("int", members["started_at"])),
-        ended_at=from_ms(cast("int | None", members["ended_at"])),
-        code=cast("str | None", members["code"]),
+        attempt=_whole(members["attempt"]),
+        owner=_text(members["owner"]),
+        started_at=from_ms(_whole(members["started_at"])),
+        ended_at=from_ms(_whole(ended_at)) if ended_at is not None else None,
+        code=_optional_text(members["code"]),
     )
+
+
+def _table_progress(members: JsonObject) -> TableProgress:
+    return TableProgress(rows=_whole(members["rows"]), bytes=_whole(members["bytes"]))
+
+
+def _text(value: JsonValue) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value
+
+
+def _optional_text(value: JsonValue) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _whole(value: JsonValue) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError("no whole number")
+    return value
 
 
 def _items(value: JsonValue) -> Sequence[JsonValue]:

@@ -85,7 +85,7 @@ def _told(path: Path, problem: type[BackupFailed]) -> Iterator[None]:
     name = ""
     try:
         yield
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         name = getattr(error, "sqlite_errorname", type(error).__name__)
     except OSError as error:
         name = type(error).__name__
@@ -100,6 +100,6 @@ def schema_version(path: Path) -> int:
     try:
         with closing(_open(path)) as database:
             return int(database.execute("PRAGMA user_version").fetchone()[0])
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         name = getattr(error, "sqlite_errorname", "unknown")
     raise PortUnavailable(f"the record store cannot be read ({name})")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 import structlog
 
-from fetcher.adapters.sqlite import SqliteRecordStore
+from fetcher.adapters.sqlite import SqliteRecordStore, open_sqlite_records
 from fetcher.domain.audit import AuditQuery
 from fetcher.domain.breakers import FAILURES_TO_OPEN
 from fetcher.domain.connections import ConnectionQuery
-from fetcher.domain.errors import RecordCorrupt
+from fetcher.domain.errors import RecordCorrupt, StartRefused
 from fetcher.domain.ids import JobId
 from fetcher.domain.job_store import JobQuery
 from fetcher.domain.jobs import Job
@@ -51,6 +51,32 @@ async def test_unreadable_column_of_a_job(
 
 
 @pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        ("mapped_fields", '{"a":{"b":[1]}}'),
+        ("options", '{"values":1,"bigint":"a","decimals":"a","limits":{}}'),
+        ("options", '{"values":"a","bigint":"a","decimals":"a","limits":{"a":"canary"}}'),
+        ("attempts", '[{"attempt":"1","owner":"w","started_at":1,"ended_at":null,"code":null}]'),
+        ("attempts", '[{"attempt":1,"owner":"w","started_at":1,"ended_at":"1","code":null}]'),
+        ("attempts", '[{"attempt":1,"owner":"w","started_at":1,"ended_at":null,"code":7}]'),
+        ("failure", '{"message":"m","code":7}'),
+        ("failure", '{"message":"m","code":"c","source":["canary"]}'),
+        ("progress", '{"a":{"b":{"rows":"canary","bytes":1}}}'),
+        ("progress", '{"a":{"b":{"rows":true,"bytes":1}}}'),
+    ],
+)
+async def test_member_of_another_type_is_found_when_it_is_read(
+    store: SqliteRecordStore, path: Path, column: str, text: str
+) -> None:
+    """Else every list that the job is in would fail."""
+    job = await ended(store, failed())
+    change(path, f"UPDATE job SET {column} = ?", text)
+    with pytest.raises(RecordCorrupt) as corrupt:
+        await store.jobs.get(job.id)
+    assert str(corrupt.value) == f"the column {column} holds something else"
+
+
+@pytest.mark.parametrize(
     "text",
     ["canary{", "[]", '{"a": 1}', '{"a": {"canary": 1}}', '{"a": {"replaced_characters": -1}}'],
 )
@@ -64,7 +90,13 @@ async def test_unreadable_notes_on_sources(store: SqliteRecordStore, path: Path,
 
 @pytest.mark.parametrize(
     ("column", "text"),
-    [("metadata", "canary{"), ("metadata", "[]"), ("tls", '{"canary":1}'), ("type", "canary")],
+    [
+        ("metadata", "canary{"),
+        ("metadata", "[]"),
+        ("tls", '{"canary":1}'),
+        ("tls", '{"mode":7}'),
+        ("type", "canary"),
+    ],
 )
 async def test_unreadable_column_of_a_connection(
     store: SqliteRecordStore, path: Path, column: str, text: str
@@ -254,3 +286,18 @@ async def test_an_unreadable_breaker_holds_nobody_back(
 def change(path: Path, statement: str, value: str | int | bytes) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute(statement, (value,))
+
+
+async def test_store_whose_schema_is_no_text_is_refused_in_our_words(tmp_path: Path) -> None:
+    path = tmp_path / "fetcher.db"
+    async with open_sqlite_records(path):
+        pass
+    whole = path.read_bytes()
+    assert b"CREATE TABLE audit (" in whole
+    path.write_bytes(whole.replace(b"CREATE TABLE audit (", b"CREATE TABLE audi\xff'("))
+    with pytest.raises(StartRefused) as refused:
+        async with open_sqlite_records(path):
+            pass
+    assert refused.value.problems[0].startswith(
+        "FETCHER_DATA_DIR: the record store fetcher.db cannot be opened ("
+    )
