@@ -83,7 +83,10 @@ def _time(value: object) -> datetime | None:
             return None
     if not isinstance(value, datetime):
         return None
-    return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    try:
+        return value.astimezone(UTC) if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    except OverflowError:  # in UTC it is in no year from 1 to 9999
+        return None
 
 
 def _first_death(deaths: object) -> tuple[object, object, object]:

@@ -1,7 +1,6 @@
 """`fetcher verify-event`: is this message an event that Fetcher signed?"""
 
 import base64
-import binascii
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -215,7 +214,7 @@ def body_of(value: dict[str, JsonValue], place: str) -> bytes:
     if name == "bodyBase64" or (name == "payload" and value.get("payload_encoding") == "base64"):
         try:
             return base64.b64decode(text, validate=True)
-        except binascii.Error:
+        except ValueError:  # binascii.Error is one; so is that of a text beyond ASCII
             raise InputUnreadable(f"{place}: {name}: not base64") from None
     return text.encode()
 

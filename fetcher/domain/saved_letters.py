@@ -6,6 +6,7 @@ it, and what a file holds in another form, or not whole, is the form of no lette
 
 import hashlib
 import json
+import math
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Final, NewType
@@ -58,4 +59,6 @@ def header_json(value: object, *, in_json: Callable[[bytes], object], depth: int
         }
     if isinstance(value, list):
         return [header_json(each, in_json=in_json, depth=depth + 1) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return value if isinstance(value, bool | int | float | None) else str(value)

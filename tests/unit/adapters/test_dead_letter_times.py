@@ -35,6 +35,13 @@ OLD, NEW = (3, 13, 7), (4, 1, 0)
         ({"x-death": [{"time": MONDAY.replace(tzinfo=None)}]}, MONDAY),
         ({"x-fetcher-reject-reason": "malformed", "x-fetcher-rejected-at": "soon"}, None),
         ({"x-fetcher-reject-reason": "malformed", "x-fetcher-rejected-at": 7}, None),
+        (
+            {
+                "x-fetcher-reject-reason": "malformed",
+                "x-fetcher-rejected-at": "0001-01-01T00:00:00+14:00",
+            },
+            None,
+        ),
         ({"x-death": "no list"}, None),
         ({"x-death": [7]}, None),
         ({}, None),

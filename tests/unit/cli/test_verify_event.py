@@ -159,6 +159,7 @@ def test_a_dead_lettered_event_is_judged_by_the_route_it_had(verify: Command) ->
         ({"headers": HEADERS}, "message 1: body: no text"),
         ({"headers": HEADERS, "body": {}}, "message 1: body: no text"),
         ({"headers": HEADERS, "bodyBase64": "%"}, "message 1: bodyBase64: not base64"),
+        ({"headers": HEADERS, "bodyBase64": "é"}, "message 1: bodyBase64: not base64"),
         (EVENT | {"exchange": 7}, "message 1: exchange: no text"),
     ],
 )

@@ -45,6 +45,14 @@ def test_line_of_a_file_is_known_as_the_letter_that_it_was_made_of() -> None:
     assert fingerprint(json.loads(line)) == fingerprint(saved_form(replace(LETTER, tag=9)))
 
 
+def test_what_is_saved_is_json_for_every_reader() -> None:
+    """Which has no NaN, and no infinite number."""
+    endless = replace(LETTER, headers={"up": math.inf, "down": [-math.inf], "half": 0.5})
+    for letter in (LETTER, endless):
+        json.dumps(saved_form(letter), allow_nan=False)
+    assert saved_form(endless)["headers"] == {"up": "inf", "down": ["-inf"], "half": 0.5}
+
+
 def test_bytes_that_are_no_text_are_saved_whole() -> None:
     form = saved_form(replace(LETTER, body=b"\xff\xfe"))
     assert form["body"] == {"base64": "//4="}
