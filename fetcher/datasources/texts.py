@@ -57,18 +57,19 @@ def is_valid(data: bytes, encoding: str = "utf-8") -> bool:
 
 
 def broken_member(row: bytes, encoding: str = "utf-8") -> str | None:
-    """The first member of a JSON object that is no text in the encoding; None where all are."""
+    """The first member of a JSON object that is no text in the encoding; None where all are, or
+    where the row cannot be taken apart: it is nested too deep, or no such object."""
     if is_valid(row, encoding):
         return None
-    members: dict[str, object] = json.loads(row.decode(encoding, "surrogateescape"), strict=False)
-    return next(
-        (
-            name
-            for name, value in members.items()
-            if has_halves(json.dumps(value, ensure_ascii=False))
-        ),
-        None,
-    )
+    try:
+        members: object = json.loads(row.decode(encoding, "surrogateescape"), strict=False)
+        cells = {
+            name: json.dumps(value, ensure_ascii=False)
+            for name, value in (members.items() if isinstance(members, dict) else ())
+        }
+    except (ValueError, RecursionError):
+        return None
+    return next((name for name, cell in cells.items() if has_halves(cell)), None)
 
 
 def has_halves(text: str) -> bool:

@@ -12,6 +12,7 @@ from typing import Final
 
 import orjson
 
+from fetcher.datasources.cell_sizes import place_of_largest
 from fetcher.datasources.controls import escaped, has_controls
 from fetcher.datasources.mysql.errors import CELL_TOO_LARGE, INVALID_TEXT, PROTOCOL
 from fetcher.datasources.mysql.fenced_packets import FENCE, CutRows
@@ -65,8 +66,7 @@ class RowTexts:
             if text is None:
                 raise self._failure(PROTOCOL)
             if text.startswith(MARKER):
-                sizes = [int(size) for size in text[len(MARKER) :].split(b",")]
-                raise self._failure(CELL_TOO_LARGE, self._query.fields[sizes.index(max(sizes))])
+                raise self._too_large(text)
             before, *inner = text.split(FENCE)
             if len(inner) > self._fences and self._json_places:
                 # of bytes that no text has, in a column that may hold anything
@@ -169,9 +169,15 @@ class RowTexts:
             parsed: dict[str, object] = json.loads(
                 b"".join(text[1:]).decode("utf-8", "surrogateescape"), strict=False
             )
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         return parsed | unchecked
+
+    def _too_large(self, marker: bytes) -> SourceFailure:
+        largest = place_of_largest(marker[len(MARKER) :], len(self._query.fields))
+        if largest is None:
+            return self._failure(PROTOCOL)
+        return self._failure(CELL_TOO_LARGE, self._query.fields[largest])
 
     def _failure(self, reason: str, column: str | None = None) -> SourceFailure:
         return SourceFailure(Stage.ROWS, reason, table=self._query.name, column=column)

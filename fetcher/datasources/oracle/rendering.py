@@ -15,6 +15,8 @@ from fetcher_engine import encode_text, encode_value
 Render: TypeAlias = Callable[[Any], str]
 
 _LARGEST_SAFE: Final = 2**53
+_MOST_EXPONENT: Final = 130
+"""Of a NUMBER, in either direction."""
 _ONE_LINE: Final = {9: " ", 10: " ", 13: " "}
 _FLOAT: Final = struct.Struct("<f")
 
@@ -68,7 +70,11 @@ def _plain(text: str) -> str:
     first = text[1:2] if text[:1] == "-" else text[:1]
     if first.isdigit() and "e" not in text and "E" not in text:
         return text
-    return f"{Decimal(text):f}"
+    number = Decimal(text)
+    if not number.is_finite() or abs(number.adjusted()) > _MOST_EXPONENT:
+        # no NUMBER: written out it could take all memory
+        raise ValueError
+    return f"{number:f}"
 
 
 def _scaled(text: str, *, scale: int) -> str:

@@ -13,6 +13,7 @@ import psycopg
 import trio
 from psycopg import pq
 
+from fetcher.datasources.cell_sizes import place_of_largest
 from fetcher.datasources.controls import escaped, has_controls
 from fetcher.datasources.postgresql.errors import (
     CELL_TOO_LARGE,
@@ -181,7 +182,7 @@ class CopyReader:
         if MARKER in data:
             for row in rows:
                 if row.startswith(MARKER):
-                    raise self._failure(CELL_TOO_LARGE, self._largest_cell(row))
+                    raise self._too_large(row)
         return escaped(data)
 
     def _in_utf8(self, data: bytes, rows: Sequence[bytes]) -> bytes:
@@ -193,9 +194,12 @@ class CopyReader:
             return self._texts.decoded(data, self._codec).encode()
         return data
 
-    def _largest_cell(self, marker: bytes) -> str:
-        sizes = [int(size) for size in marker[len(MARKER) :].split(b",")]
-        return self._query.fields[sizes.index(max(sizes))]
+    def _too_large(self, marker: bytes) -> SourceFailure:
+        """Which cell: our statement gives the size of each."""
+        largest = place_of_largest(marker[len(MARKER) :], len(self._query.fields))
+        if largest is None:
+            return self._failure(PROTOCOL)
+        return self._failure(CELL_TOO_LARGE, self._query.fields[largest])
 
     def _failure(self, reason: str, column: str | None = None) -> SourceFailure:
         return SourceFailure(Stage.ROWS, reason, table=self._query.name, column=column)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from fetcher.datasources.sqlite.connection import SourceConnection
-from fetcher.datasources.sqlite.errors import failure_of
+from fetcher.datasources.sqlite.errors import UNREADABLE, failure_of
 from fetcher.datasources.sqlite.filters import add_functions
 from fetcher_engine import SourceFailure, Stage
 
@@ -122,7 +122,7 @@ def open_file(
         if connection is not None:
             connection.close()
         return failure
-    except sqlite3.Error as error:
+    except UNREADABLE as error:
         if connection is not None:
             connection.close()
         return failure_of(error, Stage.SESSION, None)

@@ -22,8 +22,16 @@ _REASONS: Final = {
 """By primary result code (sqlite.org/rescode.html)."""
 
 
-def failure_of(error: sqlite3.Error, stage: Stage, table: str | None) -> SourceFailure:
+UNREADABLE: Final = (sqlite3.Error, UnicodeDecodeError)
+"""The latter where the module cannot decode a message of SQLite's that quotes a damaged schema."""
+
+
+def failure_of(
+    error: sqlite3.Error | UnicodeDecodeError, stage: Stage, table: str | None
+) -> SourceFailure:
     """What SQLite's result code says; its text is only searched for what classifies it."""
+    if isinstance(error, UnicodeDecodeError):
+        return SourceFailure(stage, "corrupt", table=table)
     code = getattr(error, "sqlite_errorcode", None)
     text = str(error)
     if table is not None and text.startswith(("no such table", "no such column")):

@@ -11,7 +11,7 @@ import trio
 
 from fetcher.datasources.connecting import TIMEOUT
 from fetcher.datasources.sqlite.connect import SqliteFolder, open_file
-from fetcher.datasources.sqlite.errors import failure_of
+from fetcher.datasources.sqlite.errors import UNREADABLE, failure_of
 from fetcher_engine import SourceFailure, Stage
 
 T = TypeVar("T")
@@ -155,7 +155,7 @@ class Session:
             return work(self._connection)
         except SourceFailure as failure:
             return failure
-        except sqlite3.Error as error:
+        except UNREADABLE as error:
             return failure_of(error, stage, table)
 
 

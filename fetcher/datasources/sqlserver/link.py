@@ -152,12 +152,20 @@ class Link:
         """How long the server may send nothing before a call fails with ``timeout``."""
         self._wire.settimeout(seconds)
 
-    def buffer(self, column: int, max_bytes: int) -> None:
+    def buffer(self, column: int, max_bytes: int, table: str | None = None) -> None:
         """Take no more than ``max_bytes`` of this column's cells (and a piece, which shows it)."""
         buffer = CellBuffer(max_bytes)
-        if self._cursor is not None:
+        failure: SourceFailure
+        if self._cursor is None:
+            return
+        try:
             self._cursor.set_stream(column, buffer)
+        except Exception as error:  # noqa: BLE001 - the server has other columns than it was asked for
+            failure = statement_failure(Stage.QUERY, error, self._numbers(), table=table)
+        else:
             self._buffers[column] = buffer
+            return
+        raise failure
 
     def row(self, stage: Stage, table: str | None = None) -> Sequence[object] | None:
         """The next row, good until the next call; None after the last one, by the protocol's end.

@@ -68,11 +68,18 @@ class Renderer:
         if kind is Kind.BINARY:
             return _base64(bytes.fromhex(inner))
         if kind in (Kind.REAL, Kind.FLOAT):
-            (number,) = struct.unpack(">f" if kind is Kind.REAL else ">d", bytes.fromhex(inner))
-            return self._by_kind[kind](number)
+            return self._by_kind[kind](_number(">f" if kind is Kind.REAL else ">d", inner))
         if kind in (Kind.INTEGER, Kind.BIGINT, Kind.BIT):
             return self._by_kind[kind](int(inner))
         return self._by_kind[kind](inner)
+
+
+def _number(form: str, digits: str) -> float:
+    try:
+        return float(struct.unpack(form, bytes.fromhex(digits))[0])
+    except struct.error:
+        pass
+    raise NotRenderable
 
 
 _integer: Final = int.__repr__

@@ -64,7 +64,7 @@ class RowReader:
         else:
             for number, column in enumerate(self._query.columns):
                 if is_long(column):
-                    self._session.link.buffer(number, 2 * self._max_cell_bytes + 2)
+                    self._session.link.buffer(number, 2 * self._max_cell_bytes + 2, name)
             self._seconds_left -= trio.current_time() - began
             return
         if failure.reason in (INVALID_FILTER, INVALID_FILTER_VALUE):

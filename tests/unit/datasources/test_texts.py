@@ -67,3 +67,8 @@ def test_first_broken_member_is_found() -> None:
     fine = json.dumps({"a": "\ud800", "b": 1}).encode()
     assert broken_member(fine) is None, "an escape is valid text"
     assert broken_member(b'{"a":"h\xc3\xa9","b":["x",{"c":"\xf3"}],"d":"\xf3"}') == "b"
+
+
+@pytest.mark.parametrize("row", [b"\xff", b'["\xff"]', b'{"a":"\xff"', b'{"a":' + b"[" * 9_000])
+def test_row_that_cannot_be_taken_apart_has_no_member(row: bytes) -> None:
+    assert broken_member(row + b"\xff") is None

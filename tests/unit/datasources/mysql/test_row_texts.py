@@ -70,6 +70,11 @@ def test_row_that_is_too_large_is_named_by_its_largest_column() -> None:
     assert failure(rows, texts()) == ("cell_too_large", "t", "j")
 
 
+@pytest.mark.parametrize("sizes", [b"5,2000", b"5,x,30", b"", b"1,2,3,4"])
+def test_row_without_the_sizes_of_its_cells_is_no_row(sizes: bytes) -> None:
+    assert failure([b"\x01!" + sizes], texts()) == ("protocol", "t", None)
+
+
 def test_cell_that_grows_beyond_the_limit_when_rendered_is_named() -> None:
     large = row(b'{"a":"' + b"x" * 999 + b'","j":1}')
     assert failure([large], texts()) == ("cell_too_large", "t", "a")

@@ -366,6 +366,16 @@ async def test_a_cell_that_is_too_large_is_named(
     assert (failure.reason, failure.table, failure.column) == ("cell_too_large", "STAFF", "C")
 
 
+@pytest.mark.parametrize("text", ["1E+999999999", "1E-999999999", "Infinity", "~"])
+@pytest.mark.parametrize("scale", [0, 2, None])
+async def test_a_number_that_is_none_is_not_written_out(
+    text: str, scale: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its digits could take all memory."""
+    with pytest.raises(SourceFailure):
+        await one_cell(monkeypatch, of("NUMBER", scale=scale), text)
+
+
 @pytest.mark.parametrize(
     ("name", "owner"), [("BFILE", None), ("SDO_GEOMETRY", "MDSYS"), ("ADDRESS_T", "HR")]
 )

@@ -43,3 +43,31 @@ def test_text_in_the_databases_encoding_becomes_utf8() -> None:
     row = b'{"a":"\x80\xe9\x81"}'
     assert a_reader(texts, "cp1252")._joined([row]).decode() == '{"a":"\u20ac\u00e9\ufffd"}'
     assert texts.take_replaced() == 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "reason", "column"),
+    [
+        (b"5,2000,30", "cell_too_large", "a"),
+        (b"5,2000", "protocol", None),
+        (b"5,2000,30,9999", "protocol", None),
+        (b"5,,30", "protocol", None),
+        (b"5,-1,30", "protocol", None),
+        (b"5,2000,3" + b"0" * 5000, "protocol", None),
+        (b"", "protocol", None),
+    ],
+)
+def test_row_that_is_too_large_is_named_by_its_largest_column(
+    sizes: bytes, reason: str, column: str | None
+) -> None:
+    with pytest.raises(SourceFailure) as caught:
+        a_reader(Texts())._joined([b"\x01!" + sizes])
+    failure = caught.value
+    assert (failure.reason, failure.table, failure.column) == (reason, "t", column)
+
+
+def test_damaged_row_that_cannot_be_taken_apart_names_no_column() -> None:
+    for row in (b"\xff", b'{"a":' + b"[" * 9_000 + b"\xff"):
+        with pytest.raises(SourceFailure) as caught:
+            a_reader(Texts())._joined([row])
+        assert (caught.value.reason, caught.value.column) == ("invalid_text", None)

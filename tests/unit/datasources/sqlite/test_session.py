@@ -206,3 +206,17 @@ def test_a_journal_that_is_no_file_is_not_opened(tmp_path: Path, suffix: str) ->
     outcome = open_file(SqliteFolder(tmp_path), "shop.db", 1000)
     assert isinstance(outcome, SourceFailure)
     assert (outcome.stage, outcome.reason) == (Stage.SESSION, "path_refused")
+
+
+async def test_a_schema_that_is_no_text_is_that_of_a_corrupt_file(tmp_path: Path) -> None:
+    """SQLite's message quotes it, and the module cannot decode that."""
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as shop, shop:
+        shop.execute("CREATE TABLE canary (id INTEGER)")
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"CREATE TABLE canary", b"CREATE TABLE can\xff\xff'"))
+    with pytest.raises(SourceFailure) as caught:
+        await Session.open(
+            SqliteFolder(tmp_path), "shop.db", statement_seconds=5, max_cell_bytes=1000
+        )
+    assert caught.value.reason == "corrupt"

@@ -75,7 +75,9 @@ def test_value(base_type: str, value: object, text: str) -> None:
     assert rendered(base_type, value) == text
 
 
-@pytest.mark.parametrize("text", ["varchar!", "hierarchyid:x", "nonsense", ""])
+@pytest.mark.parametrize(
+    "text", ["varchar!", "hierarchyid:x", "nonsense", "", "float:00", "real:4004000000000000"]
+)
 def test_variant_without_a_form_is_never_guessed(text: str) -> None:
     with pytest.raises(NotRenderable):
         rendered("sql_variant", text.encode("utf-16-le"))
