@@ -71,18 +71,20 @@ function ProductInput() {
   const wanted = text.trim();
   const isWrong = wanted !== "" && !isProduct(wanted);
   return (
-    <label class={`inline${isWrong ? " wrong" : ""}`} title={isWrong ? texts.form.errors.product : texts.app.productHint}>
-      <span>{texts.app.product}</span>
-      <input
-        value={text}
-        aria-invalid={isWrong}
-        size={12}
-        placeholder={texts.common.all}
-        onInput={(event) => setText(event.currentTarget.value)}
-        onChange={() => { if (!isWrong) product.value = wanted; }}
-      />
+    <>
+      <label class={`inline${isWrong ? " wrong" : ""}`} title={isWrong ? texts.form.errors.product : texts.app.productHint}>
+        <span>{texts.app.product}</span>
+        <input
+          value={text}
+          aria-invalid={isWrong}
+          size={12}
+          placeholder={texts.common.all}
+          onInput={(event) => setText(event.currentTarget.value)}
+          onChange={() => { if (!isWrong) product.value = wanted; }}
+        />
+      </label>
       {isWrong ? <span class="error" role="status">{texts.form.errors.product}</span> : null}
-    </label>
+    </>
   );
 }
 

@@ -196,6 +196,14 @@ def test_a_connection_without_a_product_is_given_one_once(api: Api, page: Page) 
     expect(page.get_by_role("button", name="Assign a product to")).to_have_count(0)
     stored = {each["configName"]: each for each in listed(api)}
     assert stored["ownerless"]["productName"] == "acme-reports"
+    # no browser sends such a header
+    product = page.get_by_label("Product", exact=True)
+    product.fill("Größe ☃")
+    product.press("Enter")
+    expect(page.get_by_role("banner")).to_contain_text("1 to 100 letters, digits, - and _")
+    page.get_by_role("link", name="Jobs").click()
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def listed(api: Api) -> list[Any]:
