@@ -24,7 +24,6 @@ from fetcher.adapters.s3.location import S3Location
 from fetcher.adapters.s3.store import S3ObjectStore, open_s3
 from fetcher.bridge import open_asyncio
 from fetcher.domain.errors import PortError
-from fetcher.domain.topology import Finding
 from tests.fuzz.decoders.decoder import Decoder, text_of
 
 _LOCATION: Final = S3Location(
@@ -95,7 +94,8 @@ def _is_told(stray: str) -> None:
 
 
 def _answer_to(ask: _Ask) -> Callable[[bytes], object]:
-    """A status, headers, a blank line and a body are what each request gets, whichever it is."""
+    """A status, headers, a blank line and a body are what the first two requests get, whichever
+    they are; the others are refused, so that nobody asks for long."""
     opened: list[S3ObjectStore] = []
 
     async def asked(data: bytes) -> None:
@@ -125,7 +125,12 @@ def _saying(data: bytes) -> Callable[..., AioAWSResponse]:
         name, _, value = line.partition(":")
         headers[name] = value.strip()
 
+    left = [None] * 2
+
     def answer(request: Any, **_: object) -> AioAWSResponse:
+        if not left:
+            return AioAWSResponse(request.url, 403, HTTPHeaders(), _Body(b""))
+        left.pop()
         return AioAWSResponse(request.url, status, headers, _Body(body))
 
     return answer
@@ -140,11 +145,10 @@ class _Body:
 
 
 async def _rules(store: S3ObjectStore) -> None:
-    """Judged, and put beside ours where they leave something to do."""
+    """Judged for both ends that they may have."""
     rule = expiry_rule("", days=30, now=datetime(2030, 12, 1, tzinfo=UTC))
-    found: Finding | None = await store.lifecycle().settle(rule, create=True)
-    found = await store.lifecycle().expiring_results("")
-    str(found)
+    await store.lifecycle().expiring_results("")
+    await store.lifecycle().settle(rule, create=True)
 
 
 async def _head(store: S3ObjectStore) -> None:
