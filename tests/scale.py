@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 
 def scale_factor() -> float:
     """``FETCHER_TEST_SCALE`` as a positive factor, 1 where it is unset.
@@ -22,3 +24,11 @@ def scale_factor() -> float:
 def scaled(count: int) -> int:
     """``count`` in this run's size, at least 1."""
     return max(1, round(count * scale_factor()))
+
+
+IS_NIGHTLY = scale_factor() > 1
+
+
+def nightly(why: str) -> pytest.MarkDecorator:
+    """Of a test that is too long for CI, ``why`` it is; ``make faults`` or ``nightly`` runs it."""
+    return pytest.mark.skipif(not IS_NIGHTLY, reason=f"nightly: {why}")

@@ -1,7 +1,8 @@
 """The API document, OpenAPI 3.1, made from the routes and their models."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -34,7 +35,8 @@ def openapi_document(
     """Every route, its parameters, bodies and answers. ``ceilings``: what a request may lower.
     Without ``asks_for_token`` a token may be sent, and is not looked at; ``relays``: refusals may
     be in the authorization service's words; with ``has_tenants`` the token names one."""
-    references, definitions = _schemas(routes, ceilings)
+    most = tuple(getattr(ceilings, limit) for limit in LIMIT_NAMES.values())
+    references, definitions = _schemas(_models(routes), most)
     paths: dict[str, dict[str, object]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(
@@ -55,14 +57,19 @@ def openapi_document(
     }
 
 
-def _schemas(
-    routes: Sequence[Route], ceilings: Limits
-) -> tuple[dict[type[BaseModel], Schema], Schema]:
+def _models(routes: Sequence[Route]) -> frozenset[type[BaseModel]]:
     models: set[type[BaseModel]] = {ProblemBody, RelayedBody}
     for route in routes:
         models.update(s.model for s in route.successes.values() if s.model is not None)
         if route.request is not None:
             models.add(route.request)
+    return frozenset(models)
+
+
+@lru_cache(maxsize=4)
+def _schemas(models: frozenset[type[BaseModel]], most: Sequence[int]) -> tuple[Schemas, Schema]:
+    """Half of what a document costs, and the same for all of a process: nobody changes it.
+    ``most`` of each of LIMIT_NAMES."""
     # In "validation" mode a member with a default is optional, which is true of answers as well.
     by_model, schemas = models_json_schema(
         [(model, "validation") for model in sorted(models, key=_name)],
@@ -76,17 +83,16 @@ def _schemas(
             # To leave out is not to send null, which some schemas do not allow.
             if told.get("default", ...) is None:
                 del told["default"]
-    _tell_ceilings(definitions, ceilings)
+    _tell_ceilings(definitions, dict(zip(LIMIT_NAMES, most, strict=True)))
     return references, definitions
 
 
-def _tell_ceilings(definitions: dict[str, Any], ceilings: Limits) -> None:
+def _tell_ceilings(definitions: dict[str, Any], ceilings: Mapping[str, int]) -> None:
     told = definitions.get(LimitsRequest.__name__, {}).get("properties", {})
     for name, limit in told.items():
-        ceiling = getattr(ceilings, LIMIT_NAMES[name])
         for alternative in limit["anyOf"]:
             if alternative["type"] != "null":
-                alternative["maximum"] = ceiling
+                alternative["maximum"] = ceilings[name]
 
 
 def _name(model: type[BaseModel]) -> str:

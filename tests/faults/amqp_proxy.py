@@ -103,7 +103,10 @@ class _Connection:
         self._awaited: dict[int, AmqpFault] = {}
         """By channel, what becomes of the next confirm on it."""
         self._closed: set[int] = set()
-        """Channels that both sides were told are closed: neither hears of them from the other."""
+        """Channels that both sides were told are closed: the broker hears of them no more."""
+        self._ending: set[int] = set()
+        """The same, until the broker has said so itself: the client, which may have opened the
+        channel anew, hears nothing of the former one."""
 
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:
@@ -120,7 +123,9 @@ class _Connection:
     async def _up(self) -> None:
         async with aclosing(frames(self._client, skipped_bytes=PREAMBLE_BYTES)) as found:
             async for each in found:
-                if not self._hears(each, commands.Channel.Open):
+                if isinstance(each.said, commands.Channel.Open):
+                    self._closed.discard(each.channel)
+                if each.channel in self._closed:
                     continue
                 fault = self._proxy.fault_of(each.said)
                 if fault is AmqpFault.LOST:
@@ -136,7 +141,9 @@ class _Connection:
     async def _down(self) -> None:
         async with aclosing(frames(self._server)) as found:
             async for each in found:
-                if each.channel in self._closed:
+                if each.channel in self._ending:
+                    if isinstance(each.said, commands.Channel.CloseOk):
+                        self._ending.discard(each.channel)
                     continue
                 fault = None
                 if isinstance(each.said, commands.Basic.Ack):
@@ -146,12 +153,6 @@ class _Connection:
                 elif await self._is_cut(fault, each):
                     return
 
-    def _hears(self, each: Frame, opening: type[object]) -> bool:
-        """Whether the broker still has that channel, or has it anew."""
-        if isinstance(each.said, opening):
-            self._closed.discard(each.channel)
-        return each.channel not in self._closed
-
     async def _is_cut(self, fault: AmqpFault, acknowledgement: Frame) -> bool:
         """What happens instead of it, or after it; whether that is the connection's end."""
         channel, said = acknowledgement.channel, acknowledgement.said
@@ -160,6 +161,7 @@ class _Connection:
             await self._client.send_all(frame.marshal(nack, channel))
         elif fault is AmqpFault.CHANNEL_CLOSED:
             self._closed.add(channel)
+            self._ending.add(channel)
             for side in (self._client, self._server):
                 closing = commands.Channel.Close(INTERNAL_ERROR, "INTERNAL_ERROR", 0, 0)
                 await side.send_all(frame.marshal(closing, channel))

@@ -1,5 +1,6 @@
 """Rows of known sizes, up to so many megabytes of result."""
 
+import secrets
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
@@ -44,11 +45,12 @@ class SizedRows:
         return megabytes * 1_000_000 // self.row_bytes
 
     def post_job(self, api: Api, megabytes: int) -> str:
-        """The id of a job whose result has so many megabytes and the few bytes around its rows."""
+        """The id of a new job whose result is so many megabytes and the few bytes around them."""
         asked = {self.source.name: {TABLE: [self.id_field, "note"]}}
         last = FIRST + self.count(megabytes)
         filters = {self.source.name: {TABLE: {self.id_field: {"lte": [last]}}}}
-        posted = api.post_job(asked, filters, megabytes=megabytes)
+        # one that was asked for lately would not run again
+        posted = api.post_job(asked, filters, ask=secrets.token_hex(8))
         assert posted.status == 202, posted.body
         return str(posted.body["jobId"])
 

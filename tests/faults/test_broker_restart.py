@@ -8,11 +8,13 @@ import psycopg
 
 from tests.e2e.broker import url_at
 from tests.e2e.cluster import Cluster, postgres_connection
+from tests.scale import nightly
 from tests.servers.addresses import S3Access, SqlAddress
 from tests.servers.own_servers import own_server
 from tests.servers.waiting import eventually_sync
 
 
+@nightly("two minutes of waits that grow")
 def test_nothing_is_lost_when_the_broker_restarts_in_the_middle(
     tmp_path: Path,
     mongo_uri: str,

@@ -16,6 +16,7 @@ from tests.e2e.cluster import Cluster, postgres_connection
 from tests.faults.passing import STEPPING
 from tests.faults.steps import BY_NAME, FOLDER_VARIABLE, Armory, How
 from tests.faults.test_kills import object_keys
+from tests.scale import IS_NIGHTLY
 from tests.servers.addresses import SqlAddress
 from tests.servers.waiting import eventually_sync
 
@@ -32,7 +33,9 @@ def armed(cluster: Cluster, folder: Path) -> Armory:
     return armory
 
 
-@pytest.mark.parametrize("deaths", range(1, MAX_TAKEOVERS + 2))
+@pytest.mark.parametrize(
+    "deaths", range(1, MAX_TAKEOVERS + 2) if IS_NIGHTLY else (1, MAX_TAKEOVERS + 1)
+)
 def test_whichever_attempts_die_with_their_object_stored_one_object_is_left_or_none(
     cluster: Cluster, shop: SqlAddress, s3_client: S3Client, tmp_path: Path, deaths: int
 ) -> None:

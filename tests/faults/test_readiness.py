@@ -21,6 +21,7 @@ import pytest
 from tests.e2e.broker import url_at
 from tests.e2e.cluster import Api, Cluster
 from tests.faults.proxy_thread import ThreadedProxy, threaded_proxy
+from tests.scale import nightly
 from tests.servers.addresses import S3Access
 from tests.servers.own_servers import OwnServer, own_server
 from tests.servers.processes import FetcherProcess
@@ -210,6 +211,7 @@ def test_dependency_that_is_paused_holds_no_answer(place: Place, name: str) -> N
     wait_until_all_is_up(place)
 
 
+@nightly("each is started anew, in a place of its own")
 def test_dependencies_that_were_stopped_come_back(tmp_path: Path) -> None:
     """In a place of its own: a server that is started again is another process."""
     with a_place(tmp_path) as place:

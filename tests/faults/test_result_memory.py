@@ -80,7 +80,6 @@ def test_jobs_at_once_take_no_more_than_each_may(
     world: MemoryWorld, sources: Sequence[SizedRows], measured: Figures
 ) -> None:
     with world.worker() as worker:
-        # of a size of its own: a job that was asked for lately is not run again
         figure = measure_at_once(world, worker, sources, AT_ONCE_MB if IS_NIGHTLY else 12)
     measured.append(figure)
     assert figure.growth_mib < figure.jobs * MOST_GROWTH_MIB, figure

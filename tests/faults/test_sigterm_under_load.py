@@ -14,12 +14,12 @@ from mypy_boto3_s3 import S3Client
 
 from tests.e2e.cluster import START_SECONDS, Api, Cluster, postgres_connection
 from tests.faults.sigterm_load import Load, Records, check_ends, jobs_in_queue, make_sources
-from tests.scale import scaled
+from tests.scale import IS_NIGHTLY, scaled
 from tests.servers.addresses import SqlAddress
 from tests.servers.processes import FetcherProcess
 from tests.servers.waiting import eventually_sync
 
-ROUNDS = 5
+ROUNDS = 5 if IS_NIGHTLY else 3
 SERIES = range(scaled(1))
 """A nightly run has ten series, thus 50 rounds; each series is a test of its own, with a limit."""
 DRAIN_SECONDS = 0.3

@@ -21,6 +21,7 @@ from tests.e2e import broker
 from tests.e2e.cluster import START_SECONDS, Api, Cluster, postgres_connection
 from tests.e2e.documented import run_shell, shell_text
 from tests.faults.sigterm_load import Load, Records, check_ends, make_sources
+from tests.scale import nightly
 from tests.servers.addresses import S3Access, SqlAddress
 from tests.servers.own_servers import OwnServer, own_server
 from tests.servers.processes import FetcherProcess
@@ -169,6 +170,7 @@ def more_jobs(load: Load) -> None:
     assert load.failures == []
 
 
+@nightly("three minutes: two brokers, two workers, each command of the page")
 def test_no_job_is_lost_or_run_twice_while_the_quorum_queue_takes_over(
     old: Cluster, rabbit: OwnServer, shop: SqlAddress, s3_client: S3Client
 ) -> None:

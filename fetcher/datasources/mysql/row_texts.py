@@ -51,16 +51,24 @@ class RowTexts:
         """Of a row's parts; the first is the comma before it."""
 
     def joined_cut(self, rows: CutRows) -> bytes:
-        """The rows with commas between them; raise SourceFailure with the column's name."""
+        """The rows with commas between them; raise SourceFailure with the column's name.
+
+        They are taken out of ``rows``: a large one is not held twice.
+        """
         pieces = []
         if rows.parts:
             pieces.append(self._document(rows.parts))
         if rows.whole:
-            pieces.append(self.joined(rows.whole))
+            parts = self._parts(rows.whole)
+            rows.whole.clear()
+            pieces.append(self._document(parts))
         return _COMMA.join(pieces)
 
     def joined(self, texts: Sequence[bytes | None]) -> bytes:
         """The same of rows as they came, fences and all."""
+        return self._document(self._parts(texts))
+
+    def _parts(self, texts: Sequence[bytes | None]) -> list[bytes]:
         parts: list[bytes] = []
         for text in texts:
             if text is None:
@@ -75,7 +83,7 @@ class RowTexts:
             if len(inner) != self._fences or before or inner[-1]:
                 raise self._failure(PROTOCOL)
             parts += [_COMMA, *inner[:-1]]
-        return self._document(parts)
+        return parts
 
     def _document(self, parts: list[bytes]) -> bytes:
         """Of parts that are a row's comma and what stood between its fences."""
@@ -89,6 +97,7 @@ class RowTexts:
         if len(data) > self._max_cell_bytes:
             self._check_sizes(parts)
         if has_controls(data):
+            del data  # of a large row there is one copy less
             self._put_on_one_line(parts)
             # a line breaks in base64 alone: the server escapes those of texts
             data = escaped(b"".join(parts).replace(b"\n", b""))
