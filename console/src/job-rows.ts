@@ -8,6 +8,13 @@ export function renewed(newest: JobPage, old: JobSummary[]): JobSummary[] {
   return [...newest.items, ...without(old, newest.items).filter((job) => job.createdAt <= oldest)];
 }
 
+/** Whether jobs that nobody has read may lie between: more have come than the newest page holds. */
+export function leavesGap(newest: JobPage, old: JobSummary[]): boolean {
+  const oldest = newest.items.at(-1)?.createdAt;
+  const first = old[0]?.createdAt;
+  return Boolean(newest.nextCursor) && oldest !== undefined && first !== undefined && oldest > first;
+}
+
 export function without(jobs: JobSummary[], others: JobSummary[]): JobSummary[] {
   const known = new Set(others.map((job) => job.id));
   return jobs.filter((job) => !known.has(job.id));

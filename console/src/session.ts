@@ -11,9 +11,9 @@ export const visitor = signal(0);
 let taken = "";
 
 /** A new token of the same person changes nothing else: what was typed here is still theirs. */
-export function tokenWasTaken(): void {
-  const now = token.peek();
-  if (now === taken) return;
+export function tokenWasTaken(now: string): void {
+  // the answer to one that was replaced in the meantime may be late
+  if (now === taken || now !== token.peek()) return;
   const isOther = taken !== "" && personOf(now) !== personOf(taken);
   taken = now;
   if (isOther) leave();

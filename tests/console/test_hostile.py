@@ -120,6 +120,27 @@ def test_an_operator_is_changed_in_its_place(api: Api, page: Page) -> None:
     expect(operators.nth(1)).to_have_value("ne")
 
 
+def test_of_values_one_a_line_an_empty_line_is_none(api: Api, page: Page) -> None:
+    page.goto(console(api, "/build?source=toString&table=constructor"))
+    table = page.get_by_role("region", name="toString · constructor")
+    table.get_by_label("Field", exact=True).select_option("id")
+    table.get_by_role("button", name="Add filter").click()
+    table.get_by_label("Operator: id").select_option("in")
+    values = table.get_by_label("Values, one a line: id")
+    values.press_sequentially("1\n22\n")
+    expect(values).to_have_value("1\n22\n")
+    expect(request_of(page)).to_have_value(re.compile(r'"in": \[\s*1,\s*22\s*\]'))
+    values.press_sequentially("x")
+    expect(table).to_contain_text("A number, such as 12.5")
+    # what is no request goes with "Start anew", also where nothing had been chosen
+    page.get_by_role("button", name="Start anew").click()
+    request_of(page).fill("no JSON")
+    expect(page.get_by_text("This is no request yet")).to_be_visible()
+    page.get_by_role("button", name="Start anew").click()
+    expect(page.get_by_text("This is no request yet")).to_have_count(0)
+    expect(request_of(page)).to_have_value(re.compile("mappedFields"))
+
+
 def test_lists_of_small_pages_are_whole_and_keep_what_is_typed(api: Api, page: Page) -> None:
     page.goto(console(api))
     expect(page.get_by_text("4 connections")).to_be_visible()

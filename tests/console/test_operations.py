@@ -52,3 +52,15 @@ def test_parts_jobs_and_dead_letters(api: Api, page: Page, tmp_path: Path) -> No
     letters.get_by_role("button", name="Redrive all that may go").click()
     expect(letters).to_contain_text("0 of 1 letter dispatched again")
     expect(letters).to_contain_text(re.compile("its job has ended|not genuine"))
+
+    # who looks for a reason by the keyboard goes on to the button that sends those again
+    reason = letters.get_by_label("Only with the reason")
+    reason.fill("no_such_reason")
+    reason.press("Enter")
+    expect(letters).to_contain_text("No dead letter")
+    expect(reason).to_be_focused()
+    reason.fill("bad_signature")
+    reason.press("Tab")
+    redrive = letters.get_by_role("button", name="Redrive", exact=True)
+    expect(redrive).to_be_focused()
+    expect(letters).to_contain_text("1 of 1 letter")

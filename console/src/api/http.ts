@@ -65,6 +65,7 @@ export function headersOf(call: Call): Headers {
 
 /** The answer itself, if it is a good one; raises Problem. */
 export async function send(method: string, path: string, call: Call = {}): Promise<Response> {
+  const sent = token.value;
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), SECONDS * 1000);
   const init: RequestInit = {
@@ -89,9 +90,11 @@ export async function send(method: string, path: string, call: Call = {}): Promi
   if (call.isLong) clearTimeout(timer);
   if (answer.ok) {
     // the service's document is there for everybody
-    if (path.startsWith("v1/")) tokenWasTaken();
+    if (path.startsWith("v1/")) tokenWasTaken(sent);
     return answer;
   }
+  // of a token that was replaced in the meantime the answer says nothing about the new one
+  if (answer.status === 401 && sent === token.value) tokenRefused.value = true;
   throw await problemOf(answer);
 }
 
@@ -113,7 +116,6 @@ interface ProblemBody {
 }
 
 async function problemOf(answer: Response): Promise<Problem> {
-  if (answer.status === 401) tokenRefused.value = true;
   const text = await answer.text();
   let body: ProblemBody = {};
   try {

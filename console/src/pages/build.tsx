@@ -1,5 +1,5 @@
 // The job builder: sources on the left, what is asked for in the middle, its JSON beside it.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ceilings, type Ceilings } from "../api/document";
 import { copyOf, readJson, writeJson } from "../api/exact";
 import { address, asProblem, type Problem } from "../api/http";
@@ -10,7 +10,7 @@ import { go, href, place } from "../router";
 import { product, token } from "../session";
 import { texts } from "../texts";
 import { count } from "../ui/format";
-import { useLoaded } from "../ui/load";
+import { useLoaded, useShown } from "../ui/load";
 import { Button, Copy, Empty, Failed, Field, Loading, Notice } from "../ui/parts";
 import { Rows } from "../ui/rows";
 import { tell } from "../ui/toasts";
@@ -205,15 +205,20 @@ function RequestPanel({ ready }: { ready: boolean }) {
   const [valid, setValid] = useState<ValidJob>();
   const [problem, setProblem] = useState<Problem>();
   const key = useMemo(() => randomKey(), [written]);
+  const isShown = useShown();
+  const latest = useRef(written);
+  latest.current = written;
 
   useEffect(() => {
     setValid(undefined);
     setProblem(undefined);
+  }, [written]);
+  useEffect(() => {
     // what is being typed is kept as it is, as long as it means the same
     if (sameRequest(text, written)) return;
     setText(written);
     setWrong("");
-  }, [written]);
+  }, [request]);
 
   function edit(next: string): void {
     setText(next);
@@ -225,13 +230,18 @@ function RequestPanel({ ready }: { ready: boolean }) {
     }
   }
 
+  /** What is said of a request that has been changed since is said of nothing. */
+  function tellOf<T>(asked: string, set: (value: T) => void, value: T): void {
+    if (asked === latest.current) set(value);
+  }
+
   async function check(): Promise<void> {
     setValid(undefined);
     setProblem(undefined);
     try {
-      setValid(await jobs.validate(request));
+      tellOf(written, setValid, await jobs.validate(request));
     } catch (error) {
-      setProblem(asProblem(error));
+      tellOf(written, setProblem, asProblem(error));
     }
   }
 
@@ -240,9 +250,9 @@ function RequestPanel({ ready }: { ready: boolean }) {
     try {
       const made = await jobs.create(request, key);
       tell(made.status === "pending" ? t.started : t.repeated);
-      go(["jobs", made.jobId]);
+      if (isShown.current) go(["jobs", made.jobId]);
     } catch (error) {
-      setProblem(asProblem(error));
+      tellOf(written, setProblem, asProblem(error));
     }
   }
 

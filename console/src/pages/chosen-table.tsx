@@ -62,7 +62,7 @@ export function ChosenTable({ source, database, table, fields, known, most }: Pr
       ) : null}
       <div class="fields">
         <label class="check">
-          <input type="checkbox" checked={isAll} disabled={!isAll && isTooMuch} onChange={() => addTable(source, table, isAll ? names.slice(0, most) : ["*"])} />
+          <input type="checkbox" checked={isAll} disabled={isAll ? names.length === 0 : isTooMuch} onChange={() => addTable(source, table, isAll ? names.slice(0, most) : ["*"])} />
           <strong>{t.allFields}</strong>
         </label>
         {found.map((column) => (
@@ -153,15 +153,7 @@ function shown(value: unknown): string {
 function Values({ field, operator, values, kind, onChange }: { field: string; operator: string; values: unknown[]; kind: Kind; onChange: (values: unknown[]) => void }) {
   if (operator === "is_null" || operator === "not_null") return null;
   if (operator === "in" || operator === "nin") {
-    return (
-      <textarea
-        rows={2}
-        aria-label={`${t.filterValues}: ${field}`}
-        placeholder={t.filterValues}
-        value={values.map(shown).join("\n")}
-        onInput={(event) => onChange(event.currentTarget.value.split("\n").map((each) => valueOf(each, kind)))}
-      />
-    );
+    return <ValueList field={field} values={values} kind={kind} onChange={onChange} />;
   }
   if (kind === "boolean") {
     return (
@@ -187,6 +179,34 @@ function Values({ field, operator, values, kind, onChange }: { field: string; op
       {values.some((value) => isNoNumber(value, kind)) ? <span class="error" role="status">{t.noNumber}</span> : null}
     </>
   );
+}
+
+/** Values one a line. What is typed stays as it is; an empty line is no value. */
+function ValueList({ field, values, kind, onChange }: { field: string; values: unknown[]; kind: Kind; onChange: (values: unknown[]) => void }) {
+  const written = values.map(shown).join("\n");
+  const [text, setText] = useState(written);
+  const meant = linesOf(text).map((each) => shown(valueOf(each, kind))).join("\n");
+  return (
+    <>
+      <textarea
+        rows={2}
+        aria-label={`${t.filterValues}: ${field}`}
+        placeholder={t.filterValues}
+        aria-invalid={values.some((value) => isNoNumber(value, kind))}
+        value={meant === written ? text : written}
+        onInput={(event) => {
+          setText(event.currentTarget.value);
+          onChange(linesOf(event.currentTarget.value).map((each) => valueOf(each, kind)));
+        }}
+      />
+      {values.some((value) => isNoNumber(value, kind)) ? <span class="error" role="status">{t.noNumber}</span> : null}
+    </>
+  );
+}
+
+function linesOf(text: string): string[] {
+  const lines = text.split("\n").filter((line) => line !== "");
+  return lines.length > 0 ? lines : [""];
 }
 
 /** Floats of some databases hold what JSON has no numbers for. */

@@ -1,5 +1,5 @@
 // The form of a connection: what the chosen type needs, and at once what is wrong with it.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { isObject, readJson, writeJson } from "../api/exact";
 import { asProblem, type Problem } from "../api/http";
 import { connections } from "../api/operations";
@@ -7,7 +7,7 @@ import type { Connection, ConnectionInput, DatabaseType } from "../api/types";
 import { go, href } from "../router";
 import { isProduct, product } from "../session";
 import { texts } from "../texts";
-import { useLoaded } from "../ui/load";
+import { useLoaded, useShown } from "../ui/load";
 import { Button, Failed, Field, Loading } from "../ui/parts";
 import { tell } from "../ui/toasts";
 import { forgetTest } from "./connections";
@@ -72,9 +72,11 @@ type Errors = Partial<Record<keyof Values, string>>;
 
 export function ConnectionForm({ id }: { id: string | undefined }) {
   const found = useLoaded((abort) => (id ? connections.get(id, abort) : Promise.resolve(undefined)), [id]);
-  if (found.problem) return <Failed problem={found.problem} />;
-  if (id && !found.value) return <Loading />;
-  return <Form old={found.value} />;
+  // it is read again with another token; what was typed stays, as does what it was typed over
+  const first = useRef<Connection | undefined>(undefined);
+  first.current ??= found.value;
+  if (id && !first.current) return found.problem ? <Failed problem={found.problem} /> : <Loading />;
+  return <Form old={first.current} />;
 }
 
 function Form({ old }: { old: Connection | undefined }) {
@@ -82,6 +84,8 @@ function Form({ old }: { old: Connection | undefined }) {
   const [values, setValues] = useState<Values>(start);
   const [touched, setTouched] = useState<Partial<Record<keyof Values, boolean>>>({});
   const [problem, setProblem] = useState<Problem>();
+  const isSaving = useRef(false);
+  const isShown = useShown();
   const errors = errorsOf(values, old);
   const facts = TYPES[values.type];
   const isFile = values.type === "SQLITE";
@@ -94,7 +98,7 @@ function Form({ old }: { old: Connection | undefined }) {
 
   function chooseType(type: DatabaseType): void {
     const usual = Object.values(TYPES).some((each) => String(each.port) === values.port);
-    change({ type, mode: "", ...(usual || values.port === "" ? { port: String(TYPES[type].port) } : {}) });
+    change({ type, mode: type === old?.type ? start.mode : "", ...(usual || values.port === "" ? { port: String(TYPES[type].port) } : {}) });
   }
 
   function refusedAs(name: keyof Values): string | undefined {
@@ -113,13 +117,18 @@ function Form({ old }: { old: Connection | undefined }) {
       go(["connections"]);
       return;
     }
+    // Enter and a click, or two clicks, are one
+    if (isSaving.current) return;
+    isSaving.current = true;
     try {
       const saved = old && changes ? await connections.change(old.id, changes) : await connections.create(inputOf(values), values.product.trim());
       forgetTest(saved.id);
       tell(old ? texts.connections.saved(saved.configName) : texts.connections.created(saved.configName));
-      go(["connections"]);
+      if (isShown.current) go(["connections"]);
     } catch (error) {
       setProblem(asProblem(error));
+    } finally {
+      isSaving.current = false;
     }
   }
 

@@ -5,7 +5,7 @@ import { asProblem, type Problem } from "../api/http";
 import { connections, operations } from "../api/operations";
 import type { Connection, ConnectionBreaker, ConnectionPage } from "../api/types";
 import { href, place, replaceQuery } from "../router";
-import { isProduct, product } from "../session";
+import { isProduct, product, visitor } from "../session";
 import { texts } from "../texts";
 import { useLoaded } from "../ui/load";
 import { Badge, Button, Dialog, Empty, Failed, Field, Loading } from "../ui/parts";
@@ -14,8 +14,12 @@ import { tell } from "../ui/toasts";
 const MOST = 5000;
 const t = texts.connections;
 
-type Tested = { ms: number } | { problem: Problem };
+/** `breaker`: when the service's own view of the connection had last changed before the test. */
+type Tested = ({ ms: number } | { problem: Problem }) & { breaker: string | undefined };
 const tested = signal<Record<string, Tested>>({});
+visitor.subscribe(() => {
+  tested.value = {};
+});
 
 /** Every connection that the caller may see, over all pages of the list. */
 export const allConnections = (abort?: AbortSignal) => allPages((page) => connections.list(page, abort));
@@ -137,7 +141,7 @@ function Row({ connection, breaker, isInternal, onAssign, onRemove }: RowProps) 
       <td data-label={t.state}><State id={id} breaker={breaker} /></td>
       <td>
         <div class="actions">
-          <Button onClick={() => test(id)} label={`${t.test} ${configName}`}>{t.test}</Button>
+          <Button onClick={() => test(id, breaker)} label={`${t.test} ${configName}`}>{t.test}</Button>
           <a class="button" href={href(["connections", id, "schema"])} aria-label={`${t.schema} ${configName}`}>{t.schema}</a>
           {isInternal ? null : (
             <>
@@ -152,7 +156,9 @@ function Row({ connection, breaker, isInternal, onAssign, onRemove }: RowProps) 
 }
 
 function State({ id, breaker }: { id: string; breaker: ConnectionBreaker | undefined }) {
-  const result = tested.value[id];
+  const last = tested.value[id];
+  // what the service has found out since counts
+  const result = breaker && breaker.changedAt !== last?.breaker ? undefined : last;
   if (result && "problem" in result) {
     const { problem } = result;
     return (
@@ -175,12 +181,13 @@ function State({ id, breaker }: { id: string; breaker: ConnectionBreaker | undef
 }
 
 /** Tries the connection and keeps what came of it for the list. */
-export async function test(id: string): Promise<void> {
+async function test(id: string, known: ConnectionBreaker | undefined): Promise<void> {
+  const breaker = known?.changedAt;
   let result: Tested;
   try {
-    result = { ms: (await connections.test(id)).latencyMs };
+    result = { ms: (await connections.test(id)).latencyMs, breaker };
   } catch (error) {
-    result = { problem: asProblem(error) };
+    result = { problem: asProblem(error), breaker };
   }
   tested.value = { ...tested.value, [id]: result };
 }

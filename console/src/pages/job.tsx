@@ -9,7 +9,7 @@ import { draft } from "../request";
 import { go, href } from "../router";
 import { texts } from "../texts";
 import { between, bytes, count, seconds, time } from "../ui/format";
-import { useLoaded } from "../ui/load";
+import { useLoaded, useShown } from "../ui/load";
 import { Badge, Button, Copy, Empty, Failed, Loading, Notice } from "../ui/parts";
 import { tell } from "../ui/toasts";
 import { allConnections } from "./connections";
@@ -68,6 +68,7 @@ function requestOf(job: Job) {
 }
 
 function Head({ job, onChange }: { job: Job; onChange: () => void }) {
+  const isShown = useShown();
   const [problem, setProblem] = useState<Problem>();
 
   async function attempt(deed: () => Promise<void>): Promise<void> {
@@ -87,7 +88,7 @@ function Head({ job, onChange }: { job: Job; onChange: () => void }) {
   const rerun = () => attempt(async () => {
     const made = await jobs.rerun(job.id);
     tell(t.rerunDone);
-    go(["jobs", made.jobId]);
+    if (isShown.current) go(["jobs", made.jobId]);
   });
   const download = () => attempt(async () => {
     const answer = await jobs.result(job.id);
@@ -224,7 +225,8 @@ function useRates(job: Job): Record<string, number> {
     const { at, rows: before } = last.current;
     if (at > 0) {
       const gone = (now - at) / 1000;
-      setRates(copyOf(Object.fromEntries(Object.entries(rows).map(([source, value]) => [source, (value - (before[source] ?? 0)) / gone]))));
+      // another attempt begins at no row
+      setRates(copyOf(Object.fromEntries(Object.entries(rows).map(([source, value]) => [source, Math.max(0, value - (before[source] ?? 0)) / gone]))));
     }
     last.current = { at: now, rows };
   }, [key]);

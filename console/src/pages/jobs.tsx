@@ -3,12 +3,12 @@ import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { asProblem, type Problem } from "../api/http";
 import { jobs, type JobQuery } from "../api/operations";
 import { follow, type StreamEvent } from "../api/stream";
-import type { EndedJob, JobStatus, JobSummary } from "../api/types";
-import { isActive, renewed, withAgain, withEnded, without } from "../job-rows";
+import type { EndedJob, JobPage, JobStatus, JobSummary } from "../api/types";
+import { isActive, leavesGap, renewed, withAgain, withEnded, without } from "../job-rows";
 import { href, place, replaceQuery } from "../router";
 import { product, token } from "../session";
 import { texts } from "../texts";
-import { ago, between, bytes, count, seconds, time } from "../ui/format";
+import { ago, beginOf, between, bytes, count, seconds, time } from "../ui/format";
 import { Badge, Button, Empty, Failed, Field, Loading, SettledInput, type Tone } from "../ui/parts";
 import { Rows } from "../ui/rows";
 
@@ -18,6 +18,8 @@ const ROW_HEIGHT = 62;
 const LOOK_MS = 3000;
 /** That an older job was begun is told by no event. */
 const LOOK_AT_OLDER_MS = 30_000;
+/** Where more jobs have come since the last look, the list begins anew. */
+const MOST_BETWEEN = 500;
 const STATUSES: JobStatus[] = ["pending", "processing", "completed", "failed", "cancelled"];
 export const TONES: Record<JobStatus, Tone> = { pending: "idle", processing: "busy", completed: "good", failed: "bad", cancelled: "warn" };
 const FILTERS = ["status", "source", "connection", "startDate", "endDate"] as const;
@@ -107,7 +109,9 @@ interface JobList {
   reload: () => void;
 }
 
-function useJobs(filters: JobQuery, key: string): JobList {
+function useJobs(chosen: JobQuery, key: string): JobList {
+  const filters = { ...chosen };
+  for (const name of ["startDate", "endDate"] as const) if (chosen[name]) filters[name] = beginOf(chosen[name]);
   const [items, setItems] = useState<JobSummary[]>([]);
   const [cursor, setCursor] = useState<string | null>();
   const [live, setLive] = useState(false);
@@ -135,10 +139,10 @@ function useJobs(filters: JobQuery, key: string): JobList {
     async function look(): Promise<void> {
       clearTimeout(timer);
       try {
-        const page = await jobs.list(filters, ended.signal);
+        const page = await joined(await jobs.list(filters, ended.signal));
         setProblem(undefined);
         newest = page.items;
-        if (isFirst) {
+        if (isFirst || leavesGap(page, shown.current)) {
           isFirst = false;
           setItems(page.items);
           setCursor(page.nextCursor ?? null);
@@ -155,6 +159,16 @@ function useJobs(filters: JobQuery, key: string): JobList {
       }
       setLoading(false);
       timer = setTimeout(again, LOOK_MS);
+    }
+
+    /** The newest page with those behind it, down to what is shown: nobody looks while the page is hidden. */
+    async function joined(page: JobPage): Promise<JobPage> {
+      let whole = page;
+      while (!isFirst && whole.nextCursor && leavesGap(whole, shown.current) && whole.items.length < MOST_BETWEEN) {
+        const { items, nextCursor } = await jobs.list({ ...filters, cursor: whole.nextCursor }, ended.signal);
+        whole = { ...page, items: [...whole.items, ...without(items, whole.items)], nextCursor: nextCursor ?? null };
+      }
+      return whole;
     }
 
     function again(): void {

@@ -45,10 +45,11 @@ export function OperationsPage() {
   );
 }
 
-function Card<T>({ title, loaded, children }: { title: string; loaded: Loaded<T>; children: (value: T) => ComponentChildren }) {
+function Card<T>({ title, loaded, above, children }: { title: string; loaded: Loaded<T>; above?: ComponentChildren; children: (value: T) => ComponentChildren }) {
   return (
     <section class="card" aria-label={title}>
       <h2>{title}</h2>
+      {above}
       {loaded.problem ? <Failed problem={loaded.problem} /> : null}
       {loaded.value !== undefined ? children(loaded.value) : loaded.loading ? <Loading /> : null}
     </section>
@@ -291,17 +292,21 @@ function DeadLettersCard() {
     }
   }
 
+  const total = loaded.value?.total;
+  // the field and the button stay while others are read: who uses them keeps the focus and the click
+  const choice = (
+    <div class="filters">
+      <Field label={t.redriveReason}>
+        {(ids) => <SettledInput ids={ids} type="search" value={reason} onSettled={(value) => setReason(value.trim())} />}
+      </Field>
+      <Button disabled={total === 0} onClick={redrive}>{reason ? t.redrive : t.redriveAll}</Button>
+      {loaded.value ? <p class="faint" role="status">{t.letters(loaded.value.letters.length, loaded.value.total)}</p> : null}
+    </div>
+  );
   return (
-    <Card title={t.deadLetters} loaded={loaded}>
-      {({ total, letters }) => (
+    <Card title={t.deadLetters} loaded={loaded} above={choice}>
+      {({ letters }) => (
         <>
-          <div class="filters">
-            <Field label={t.redriveReason}>
-              {(ids) => <SettledInput ids={ids} type="search" value={reason} onSettled={(value) => setReason(value.trim())} />}
-            </Field>
-            <Button disabled={total === 0} onClick={redrive}>{reason ? t.redrive : t.redriveAll}</Button>
-            <p class="faint" role="status">{t.letters(letters.length, total)}</p>
-          </div>
           {problem ? <Failed problem={problem} /> : null}
           {redriven ? (
             <Notice kind="info">

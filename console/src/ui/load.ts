@@ -10,6 +10,18 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
+/** Whether the part is still on the page: who went elsewhere before an answer came is left there. */
+export function useShown(): { readonly current: boolean } {
+  const shown = useRef(true);
+  useEffect(() => {
+    shown.current = true;
+    return () => {
+      shown.current = false;
+    };
+  }, []);
+  return shown;
+}
+
 /**
  * What `read` answers, read again when one of `keys` changes and, with `everyMs`, again and again
  * while the page is visible and the caller is not refused. A value stays when a later reading fails.

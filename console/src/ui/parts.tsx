@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api/http";
 import { texts } from "../texts";
+import { useShown } from "./load";
 
 type Kind = "primary" | "plain" | "danger" | "quiet";
 
@@ -18,13 +19,7 @@ interface ButtonProps {
 /** While what it started has not ended, it is busy and takes no second click. */
 export function Button({ children, onClick, kind = "plain", type = "button", disabled, label }: ButtonProps) {
   const [busy, setBusy] = useState(false);
-  const shown = useRef(true);
-  useEffect(() => {
-    shown.current = true;
-    return () => {
-      shown.current = false;
-    };
-  }, []);
+  const shown = useShown();
   async function run(): Promise<void> {
     if (!onClick || busy) return;
     const started = onClick();

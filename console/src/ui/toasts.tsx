@@ -1,5 +1,6 @@
 // Short news of what has been done, read out to those who do not see it.
 import { signal } from "@preact/signals";
+import { visitor } from "../session";
 
 interface Toast {
   id: number;
@@ -10,6 +11,9 @@ interface Toast {
 const SHOWN_MS = 6000;
 const shown = signal<Toast[]>([]);
 let next = 1;
+visitor.subscribe(() => {
+  shown.value = [];
+});
 
 export function tell(text: string, kind: Toast["kind"] = "good"): void {
   const id = next++;

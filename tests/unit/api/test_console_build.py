@@ -258,6 +258,44 @@ def test_rows_that_are_read_again_are_as_they_are_found(tools: Path) -> None:
     assert again == [rows[0], found[0], rows[3]]
 
 
+def test_more_jobs_than_a_page_holds_leave_a_gap_that_is_read(tools: Path) -> None:
+    def page(*days: int, more: str | None = "next") -> dict[str, object]:
+        return {"items": [jobs_of(day)[0] for day in days], "nextCursor": more}
+
+    def jobs_of(*days: int) -> list[dict[str, object]]:
+        return [{"id": str(day), "createdAt": f"2026-01-{day:02}T00:00:00Z"} for day in days]
+
+    shown = jobs_of(5, 4, 3)
+    calls = [
+        (page(9, 8), shown), (page(6, 5), shown), (page(5, 4), shown),
+        (page(9, 8, more=None), shown), (page(9, 8), []), (page(), shown),
+    ]  # fmt: skip
+    found = called(tools, "job-rows", "leavesGap", calls)
+    assert found == [True, False, False, False, False, False]
+
+
+def test_durations_and_sizes_are_rounded_before_they_are_taken_apart(tools: Path) -> None:
+    durations = {
+        -300: "0 ms", 0.0004: "0 ms", 0.9996: "1.0 s", 9.94: "9.9 s", 9.97: "10 s", 59.4: "59 s",
+        59.96: "1 min 0 s", 119.7: "2 min 0 s", 3599.4: "59 min 59 s", 3599.9: "1 h 0 min",
+        7199: "2 h 0 min", 86_399: "1 d 0 h", 90_000: "1 d 1 h", 172_799: "2 d 0 h",
+    }  # fmt: skip
+    told = called(tools, "ui/format", "seconds", [[each] for each in durations])
+    assert dict(zip(durations, told, strict=True)) == durations
+    sizes = {
+        0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 10_239: "10 KiB", 1_047_000: "1022 KiB",
+        1_048_575: "1.0 MiB", 5 * 2**50: "5120 TiB",
+    }  # fmt: skip
+    told = called(tools, "ui/format", "bytes", [[each] for each in sizes])
+    assert dict(zip(sizes, told, strict=True)) == sizes
+
+
+def test_days_begin_where_the_reader_is(tools: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    found = called(tools, "ui/format", "beginOf", [["2026-01-02"], ["no day"]])
+    assert found == ["2026-01-01T15:00:00.000Z", "no day"]
+
+
 REASON: Final = re.compile(r"`([a-z_ ]+)`")
 
 

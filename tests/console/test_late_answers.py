@@ -1,0 +1,161 @@
+"""Answers that come when the reader is elsewhere, has typed on, or has become somebody else."""
+
+import base64
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.console.places import a_service, console, give_token, register
+from tests.e2e.cluster import Api
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    with a_service(tmp_path_factory.mktemp("service"), MAX_PAGINATION_LIMIT="2") as (_, served):
+        register(served)
+        yield served
+
+
+@contextmanager
+def held(page: Page, pattern: str | re.Pattern[str], method: str = "POST") -> Iterator[list[Route]]:
+    """Requests that are let through at the end, as by a service that is slow."""
+    waiting: list[Route] = []
+    is_slow = True
+
+    def hold(route: Route) -> None:
+        if is_slow and route.request.method == method:
+            waiting.append(route)
+        else:
+            route.fallback()
+
+    page.route(pattern, hold)
+    yield waiting
+    is_slow = False
+    for route in waiting:
+        route.continue_()
+
+
+def until_held(page: Page, waiting: list[Route]) -> None:
+    for _ in range(600):
+        if waiting:
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError("no request has come")
+
+
+def choose_items(page: Page, api: Api) -> None:
+    page.goto(console(api, "/build?source=shop&table=items"))
+    chosen = page.get_by_role("region", name="shop · items")
+    expect(chosen.get_by_label("All fields")).to_be_checked()
+
+
+def test_who_has_gone_elsewhere_is_left_there(api: Api, page: Page) -> None:
+    choose_items(page, api)
+    page.get_by_label("Product").last.fill("acme-reports")
+    with held(page, "**/v1/fetcher") as waiting:
+        page.get_by_role("button", name="Run").click()
+        until_held(page, waiting)
+        page.get_by_role("link", name="Connections").click()
+        page.get_by_role("link", name="New connection").click()
+        page.get_by_label("Host").fill("db.example.com")
+    expect(page.get_by_text("The job was taken")).to_be_visible()
+    expect(page.get_by_label("Host")).to_have_value("db.example.com")
+
+
+def test_what_a_check_found_is_told_of_the_request_that_was_checked(api: Api, page: Page) -> None:
+    choose_items(page, api)
+    for edited in ("one", "another"):
+        with held(page, "**/validate") as waiting:
+            page.get_by_role("button", name="Check").click()
+            until_held(page, waiting)
+            page.get_by_label("Product").last.fill(edited)
+            taken = waiting.pop()
+        with page.expect_response("**/validate"):
+            taken.continue_()
+        page.wait_for_timeout(200)
+        expect(page.get_by_text("The request fits what is there.")).to_have_count(0)
+        expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_two_clicks_register_one_connection(api: Api, page: Page) -> None:
+    page.goto(console(api, "/connections/new"))
+    page.get_by_label("Type").select_option("SQLITE")
+    page.locator("form.form").get_by_label("Product").fill("acme-reports")
+    page.locator("form.form").get_by_label("Name").fill("twice")
+    page.get_by_label("File").fill("shop.db")
+    with held(page, "**/v1/management/connections") as waiting:
+        page.get_by_role("button", name="Register").dblclick()
+        until_held(page, waiting)
+        page.get_by_label("File").press("Enter")
+        page.wait_for_timeout(200)
+        assert len(waiting) == 1
+    expect(page.get_by_text("twice is registered")).to_be_visible()
+
+
+def token_of(person: str, serial: int) -> str:
+    body = json.dumps({"sub": person, "jti": serial}).encode()
+    return f"e30.{base64.urlsafe_b64encode(body).decode().rstrip('=')}.x"
+
+
+def test_what_was_typed_outlives_a_token_that_ran_out(api: Api, page: Page) -> None:
+    def refuse(route: Route) -> None:
+        route.fulfill(status=401, body="Unauthorized")
+
+    found = register(api, "typed-over")
+    own = f"**/{found['id']}"
+    page.route(own, refuse, times=1)
+    page.goto(console(api, f"/connections/{found['id']}/edit"))
+    give_token(page, token_of("one", 1))
+    name = page.locator("form.form").get_by_label("Name")
+    name.fill("renamed")
+    page.route(own, refuse, times=1)
+    page.get_by_role("button", name="Save").click()
+    with page.expect_response(own):
+        give_token(page, token_of("one", 2))
+    expect(name).to_have_value("renamed")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("renamed is saved")).to_be_visible()
+
+
+def test_jobs_that_came_while_nobody_looked_are_all_there(api: Api, page: Page) -> None:
+    numbers = count()
+
+    def post() -> str:
+        return str(api.post_job({"shop": {"orders": ["id"]}}, n=next(numbers)).body["jobId"])
+
+    first = [post() for _ in range(3)]
+    page.goto(console(api, "/jobs"))
+    expect(page.locator(f"a[href='#/jobs/{first[0]}']")).to_be_visible()
+    with held(page, re.compile(r"/v1/fetcher\?"), "GET"):
+        later = [post() for _ in range(9)]
+        page.wait_for_timeout(4000)
+    for job_id in later:
+        expect(page.locator(f"a[href='#/jobs/{job_id}']")).to_be_visible()
+
+
+def test_what_the_service_found_out_after_a_test_counts(api: Api, page: Page) -> None:
+    breakers: dict[str, object] = {"adapters": [], "connections": [], "openConnections": 0}
+    breakers["process"] = {}
+
+    def told(route: Route) -> None:
+        route.fulfill(status=200, content_type="application/json", body=json.dumps(breakers))
+
+    page.route("**/v1/operations/breakers", told)
+    page.goto(console(api))
+    page.get_by_role("button", name="Test shop", exact=True).click()
+    row = page.get_by_role("row").filter(has=page.get_by_text("shop", exact=True))
+    expect(row).to_contain_text("reached in")
+    edit = row.get_by_role("link", name="Edit shop").get_attribute("href") or ""
+    breakers["connections"] = [
+        {
+            "connectionId": edit.split("/")[2], "configName": "shop", "stage": "tcp", "reason": "refused",
+            "failures": 3, "openings": 1, "changedAt": "2026-01-01T00:00:00Z",
+        }
+    ]  # fmt: skip
+    expect(row).to_contain_text("down")
+    expect(row).not_to_contain_text("reached in")
