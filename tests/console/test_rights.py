@@ -53,8 +53,11 @@ def test_a_reader_sees_everything_and_is_told_what_is_refused(api: Api, page: Pa
     told(page)
     expect(page.get_by_role("region", name="shop · items")).to_be_visible()
 
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
     follow(page, "Operations")
     told(page)
+    assert [url.rpartition("/")[2] for url in asked if "/operations/" in url] == ["dependencies"]
     expect(page.get_by_role("alert")).to_contain_text("It takes the right to read operations.")
 
     follow(page, "Jobs")

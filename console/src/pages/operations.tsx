@@ -28,10 +28,20 @@ export function OperationsPage() {
       </>
     );
   }
+  // who may not is asked for one part and told once
+  const mayBeRefused = !dependencies.value && !dependencies.problem;
   return (
     <>
       <div class="page-head"><h1>{t.title}</h1></div>
       <DependenciesCards loaded={dependencies} />
+      {mayBeRefused ? null : <Parts />}
+    </>
+  );
+}
+
+function Parts() {
+  return (
+    <>
       <div class="cards wide">
         <ActivityCard />
         <JobsCard />
