@@ -246,8 +246,10 @@ class _Way:
                 raise
 
     def _is_over(self, fault: Fault) -> bool:
-        """What it lets pass has passed."""
-        return fault.kind in AFTER_BYTES and self._passed_bytes >= fault.after_bytes
+        """What it lets pass has passed: of one that refuses, which may come between a piece's
+        arrival and its passing on, that is nothing."""
+        begins = fault.kind in AFTER_BYTES or fault.kind is Kind.REFUSE
+        return begins and self._passed_bytes >= fault.after_bytes
 
     def _measured(self, fault: Fault | None, length: int) -> tuple[int, float]:
         """How many bytes pass in one piece, and the pause behind it."""

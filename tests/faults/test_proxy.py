@@ -1,5 +1,6 @@
 """Each fault on real sockets, before a server that gives back what it gets."""
 
+import os
 import random
 import socket
 from collections.abc import AsyncIterator
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 import trio
+import trio.testing
 
 from tests.faults.faults import AFTER_BYTES, Direction, Fault, Kind, drawn
 from tests.faults.proxy import FaultProxy, fault_proxy
@@ -204,6 +206,28 @@ async def test_nobody_listens_while_it_refuses_and_the_port_stays(proxy: FaultPr
     async with await connected(proxy) as stream:
         assert await answer(stream, b"back") == b"back"
     assert proxy.port == port
+
+
+async def test_every_fault_may_come_while_bytes_are_being_passed(proxy: FaultProxy) -> None:
+    """Turned in the same step of the loop in which they arrive, before or after each of them."""
+    for kind in Kind:
+        proxy.turn(None)
+        with trio.fail_after(DEADLINE_SECONDS):
+            streams = [await connected(proxy) for _ in range(20)]
+            for stream in streams:
+                assert await answer(stream, b"there") == b"there"
+            await trio.testing.wait_all_tasks_blocked()
+            for stream in streams:
+                os.write(stream.socket.fileno(), b"on its way")
+            await trio.lowlevel.checkpoint()
+            proxy.turn(Fault(kind=kind))
+            await trio.testing.wait_all_tasks_blocked()
+            # it still serves: a task that never waits would hold up all others
+            proxy.turn(None)
+            async with await connected(proxy) as stream:
+                assert await answer(stream, b"back") == b"back"
+            for stream in streams:
+                await stream.aclose()
 
 
 async def test_blackhole_loses_bytes_and_what_lost_some_ends_with_it(
