@@ -153,8 +153,8 @@ def test_what_the_service_found_out_after_a_test_counts(api: Api, page: Page) ->
     edit = row.get_by_role("link", name="Edit shop").get_attribute("href") or ""
     breakers["connections"] = [
         {
-            "connectionId": edit.split("/")[2], "configName": "shop", "stage": "tcp", "reason": "refused",
-            "failures": 3, "openings": 1, "changedAt": "2026-01-01T00:00:00Z",
+            "connectionId": edit.split("/")[2], "configName": "shop",
+            "stage": "tcp", "reason": "refused", "failures": 3, "openings": 1, "changedAt": "2026-01-01T00:00:00Z",
         }
     ]  # fmt: skip
     expect(row).to_contain_text("down")
