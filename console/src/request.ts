@@ -1,6 +1,6 @@
 // The request for a job while it is being made: one value, changed by clicks and by its JSON alike.
 import { signal } from "@preact/signals";
-import { copyOf, isObject, numberOf, readJson, writeJson, type ExactNumber } from "./api/exact";
+import { copyOf, isObject, membersOf, numberOf, readJson, shapeOf, writeJson, type ExactNumber } from "./api/exact";
 import type { Conditions, Filters, JobRequest, MappedFields } from "./api/types";
 import type { Kind } from "./kinds";
 import { product, visitor } from "./session";
@@ -17,10 +17,16 @@ visitor.subscribe(() => {
 });
 
 const e = texts.build.errors;
+/** The service refuses what is nested deeper, and the page could not show it. */
+const MOST_DEPTH = 64;
 
 /** Reads a request from its JSON. Throws Error with what is wrong. */
 export function parseRequest(text: string): JobRequest {
+  const { depth, members } = shapeOf(text);
+  if (depth > MOST_DEPTH) throw new Error(e.deep(MOST_DEPTH));
   const read = readJson(text);
+  // of two members with one name the first would vanish, as if it had not been asked for
+  if (members !== membersOf(read)) throw new Error(e.repeated);
   if (!isObject(read) || !isObject(read["dataRequest"]) || !isObject(read["metadata"])) throw new Error(e.object);
   const data = read["dataRequest"];
   const fieldsAreLists = (tables: unknown) =>

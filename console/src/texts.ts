@@ -299,6 +299,8 @@ export const texts = {
     } as Record<string, string>,
     errors: {
       object: "an object is expected",
+      deep: (most: number) => `it is nested deeper than ${most} levels`,
+      repeated: "an object has two members of one name",
       mapped: "dataRequest.mappedFields must be {connection: {table: [fields]}}",
       filters: "dataRequest.filters must be {connection: {table: {field: {operator: [values]}}}}",
     },

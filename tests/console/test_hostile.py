@@ -141,6 +141,22 @@ def test_of_values_one_a_line_an_empty_line_is_none(api: Api, page: Page) -> Non
     expect(request_of(page)).to_have_value(re.compile("mappedFields"))
 
 
+def test_a_request_that_cannot_be_what_it_seems_is_none(api: Api, page: Page) -> None:
+    page.goto(console(api, "/build"))
+    of = '{"dataRequest": {"mappedFields": {"toString": {%s}}}, "metadata": {"source": %s}}'
+    asked = '"constructor": ["id"], "a:{[": ["id"]'
+    deep = "[" * 63 + "]" * 63
+    for text, fault in (
+        (of % (f'{asked}, "constructor": ["*"]', '"a"'), "two members of one name"),
+        (of % (asked, deep), "nested deeper than 64 levels"),
+    ):
+        request_of(page).fill(text)
+        expect(page.get_by_text(fault)).to_be_visible()
+        expect(page.get_by_role("button", name="Run")).to_be_disabled()
+        request_of(page).fill(of % (asked, deep[1:-1]))
+        expect(page.get_by_role("button", name="Run")).to_be_enabled()
+
+
 def test_lists_of_small_pages_are_whole_and_keep_what_is_typed(api: Api, page: Page) -> None:
     page.goto(console(api))
     expect(page.get_by_text("4 connections")).to_be_visible()

@@ -151,11 +151,8 @@ def test_what_the_service_found_out_after_a_test_counts(api: Api, page: Page) ->
     row = page.get_by_role("row").filter(has=page.get_by_text("shop", exact=True))
     expect(row).to_contain_text("reached in")
     edit = row.get_by_role("link", name="Edit shop").get_attribute("href") or ""
-    breakers["connections"] = [
-        {
-            "connectionId": edit.split("/")[2], "configName": "shop",
-            "stage": "tcp", "reason": "refused", "failures": 3, "openings": 1, "changedAt": "2026-01-01T00:00:00Z",
-        }
-    ]  # fmt: skip
+    down = {"stage": "tcp", "reason": "refused", "failures": 3, "openings": 1}
+    of_shop = {"connectionId": edit.split("/")[2], "configName": "shop"}
+    breakers["connections"] = [{**of_shop, **down, "changedAt": "2026-01-01T00:00:00Z"}]
     expect(row).to_contain_text("down")
     expect(row).not_to_contain_text("reached in")

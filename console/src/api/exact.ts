@@ -48,6 +48,31 @@ function marked(text: string): string {
   return parts.join("") + text.slice(written);
 }
 
+/**
+ * How deep the JSON goes, and how many members its objects are given, those of one name too.
+ * Throws SyntaxError of what is none.
+ */
+export function shapeOf(text: string): { depth: number; members: number } {
+  JSON.parse(text);
+  const marks = /["[\]{}:]/g;
+  let [depth, deepest, members] = [0, 0, 0];
+  for (let found = marks.exec(text); found; found = marks.exec(text)) {
+    const [mark] = found;
+    if (mark === '"') marks.lastIndex = endOfString(text, marks.lastIndex);
+    else if (mark === ":") members += 1;
+    else if (mark === "[" || mark === "{") deepest = Math.max(deepest, (depth += 1));
+    else depth -= 1;
+  }
+  return { depth: deepest, members };
+}
+
+/** How many members the objects in a value have. */
+export function membersOf(value: unknown): number {
+  if (!Array.isArray(value) && !isObject(value)) return 0;
+  const parts: unknown[] = Object.values(value);
+  return parts.reduce<number>((sum, each) => sum + membersOf(each), Array.isArray(value) ? 0 : parts.length);
+}
+
 // by hand: a regular expression's stack is too small for a text of megabytes
 function endOfString(text: string, start: number): number {
   for (let quote = text.indexOf('"', start); ; quote = text.indexOf('"', quote + 1)) {
