@@ -6,8 +6,9 @@ the last. Below it the same driver does just one login on the transport it is gi
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, TypeAlias, cast
 
 from pytds import tds_base, tds_types  # type: ignore[import-untyped]
@@ -62,9 +63,6 @@ class CellBuffer:
 
     def write(self, piece: bytes) -> None:
         """Past the limit the rest is dropped: what was taken is too large already."""
-        if not piece:
-            # the driver would ask for the rest of a message that has ended for ever
-            raise tds_base.ClosedConnectionError
         if self._size <= self._max_bytes:
             self._pieces.append(bytes(piece))
             self._size += len(piece)
@@ -112,6 +110,8 @@ class Link:
                 row_strategy=_same_row,
                 autocommit=True,
             )
+            reader = self._tds.main_session._reader
+            reader.recv = partial(_some_of, reader.recv)
             route = self._tds.login()
         except Exception as error:  # noqa: BLE001 - whatever comes of foreign bytes
             failure = connect_failure(Stage.AUTH, error, self._numbers())
@@ -264,6 +264,15 @@ def _same_row(_names: object) -> Any:
         return row
 
     return same
+
+
+def _some_of(receive: Callable[[int], bytes], size: int) -> bytes:
+    """The driver asks on and on for the rest of a cell whose message has ended: no byte comes by
+    the socket then, so that no deadline would end it."""
+    data = receive(size)
+    if size and not data:
+        raise tds_base.ClosedConnectionError
+    return data
 
 
 def _login(target: Target) -> tds_base._TdsLogin:

@@ -14,7 +14,7 @@ from tests.fuzz.decoders.decoder import Decoder
 from tests.servers.tds import tokens
 
 _REPLY: Final = 0x04
-_TARGET: Final = Target(host="h", port=1433, database="db", user="u", password="p")
+TARGET: Final = Target(host="h", port=1433, database="db", user="u", password="p")
 _PLAIN: Final = TlsPlan(Encryption.NOT_SUPPORTED, None)
 _GREETING: Final = _packet(_REPLY, _prelogin(Encryption.NOT_SUPPORTED))
 _MOST_ROWS: Final = 1000
@@ -112,10 +112,20 @@ def _refused() -> bytes:
     return error + tokens.done_token(tokens.DONE, tokens.ERROR)
 
 
+def link_that_hears(message: bytes, *, is_logged_in: bool) -> Link:
+    """In answer to the login, or to the first statement after it."""
+    accepted = _packet(_REPLY, _accepted()) if is_logged_in else b""
+    link = _link(_GREETING + accepted + _packet(_REPLY, message))
+    link.encrypt(_PLAIN, "h")
+    if is_logged_in:
+        link.log_in(TARGET)
+    return link
+
+
 def link_within_its_rows(statement: Statement) -> Link:
     link = _link(_GREETING + _packet(_REPLY, _accepted()) + _packet(_REPLY, _rows()))
     link.encrypt(_PLAIN, "h")
-    link.log_in(_TARGET)
+    link.log_in(TARGET)
     link.execute(statement, Stage.QUERY)
     return link
 
@@ -124,7 +134,7 @@ def _session(data: bytes) -> None:
     """From the first byte to the end of the rows, a large cell in pieces among them."""
     link = _link(data)
     link.encrypt(_PLAIN, "h")
-    if link.log_in(_TARGET) is not None:
+    if link.log_in(TARGET) is not None:
         return
     link.execute(Statement("SELECT 1"), Stage.QUERY)
     link.buffer(2, 100)

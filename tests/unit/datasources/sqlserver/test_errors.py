@@ -54,8 +54,3 @@ def test_buffer_keeps_no_more_than_shows_that_it_is_too_much() -> None:
     assert len(buffer.taken()) == 16
     buffer.write(b"next")
     assert buffer.taken() == b"next"
-
-
-def test_message_that_ends_inside_of_a_cell_is_an_end_of_the_connection() -> None:
-    with pytest.raises(ClosedConnectionError):
-        CellBuffer(10).write(b"")
