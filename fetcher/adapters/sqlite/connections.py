@@ -28,7 +28,7 @@ _MATCHING: Final = """
     AND (:database_name IS NULL OR database_name = :database_name)
     AND (:created_from IS NULL OR created_at >= :created_from)
     AND (:created_until IS NULL OR created_at < :created_until)
-    AND (:metadata IS NULL OR metadata_has(metadata, :metadata))
+    AND (:metadata IS NULL OR metadata_has(CAST(metadata AS BLOB), :metadata))
 """
 _COUNT: Final = f"SELECT count(*) {_MATCHING}"
 _OLDEST_FIRST: Final = f"SELECT * {_MATCHING} ORDER BY created_at, id LIMIT :limit OFFSET :skip"

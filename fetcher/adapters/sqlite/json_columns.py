@@ -8,6 +8,7 @@ from dataclasses import asdict
 from decimal import Decimal
 from typing import Any, TypeVar, cast
 
+from fetcher.adapters.sqlite.damaged_texts import DamagedText
 from fetcher.adapters.sqlite.times import from_ms, to_ms
 from fetcher.domain.connections import TlsSettings
 from fetcher.domain.errors import RecordCorrupt
@@ -32,6 +33,8 @@ _MAX_DEPTH = 128
 
 def load(column: str, text: str, build: Callable[[JsonValue], T]) -> T:
     """What ``build`` makes of the column's JSON."""
+    if isinstance(text, DamagedText):
+        raise RecordCorrupt(f"the column {column} holds something else")
     try:
         return build(parse(text.encode(), max_depth=_MAX_DEPTH))
     except (JsonTextError, AttributeError, KeyError, OverflowError, TypeError, ValueError):

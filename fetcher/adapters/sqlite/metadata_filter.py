@@ -22,10 +22,11 @@ def add_metadata_function(connection: sqlite3.Connection) -> None:
     connection.create_function(FUNCTION, 2, metadata_has, deterministic=True)
 
 
-def metadata_has(metadata: str, wanted: str) -> bool:
-    """A record whose metadata cannot be read matches nothing."""
+def metadata_has(metadata: bytes, wanted: str) -> bool:
+    """A record whose metadata cannot be read matches nothing. They come as bytes: for a text that
+    is none the module would not call us, but fail the whole list."""
     try:
-        stored = parse(metadata.encode(), max_depth=128)
+        stored = parse(metadata, max_depth=128)
         paths = parse(wanted.encode())
     except JsonTextError:
         return False

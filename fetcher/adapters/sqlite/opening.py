@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from fetcher.adapters.sqlite import schema
+from fetcher.adapters.sqlite.damaged_texts import text_of
 from fetcher.adapters.sqlite.metadata_filter import add_metadata_function
 from fetcher.adapters.sqlite.still_file import still_address
 
@@ -38,6 +39,7 @@ def connect_still(path: Path) -> sqlite3.Connection:
 
 def _set_up(connection: sqlite3.Connection) -> sqlite3.Connection:
     connection.row_factory = sqlite3.Row
+    connection.text_factory = text_of
     connection.execute("PRAGMA trusted_schema = OFF")
     add_metadata_function(connection)
     return connection

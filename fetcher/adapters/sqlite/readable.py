@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import structlog
 
+from fetcher.adapters.sqlite.damaged_texts import check_texts
 from fetcher.domain.errors import RecordCorrupt
 
 log = structlog.get_logger(__name__)
@@ -18,6 +19,7 @@ def readable(found: Iterable[Row], read: Callable[[Row], T]) -> list[T]:
     records = []
     for row in found:
         try:
+            check_texts(row)
             records.append(read(row))
         except RecordCorrupt as corrupt:
             log.error("record_corrupt", what=str(corrupt), record_id=row["id"].hex())

@@ -6,6 +6,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from fetcher.adapters.sqlite import json_columns as columns
+from fetcher.adapters.sqlite.damaged_texts import check_texts
 from fetcher.adapters.sqlite.times import optional_time_of, time_of, to_ms
 from fetcher.domain.connections import Connection, SourceType
 from fetcher.domain.errors import RecordCorrupt
@@ -45,6 +46,7 @@ def connection_values(connection: Connection) -> Values:
 
 
 def connection_of(row: Row) -> Connection:
+    check_texts(row)
     if row["type"] not in frozenset(SourceType):
         raise RecordCorrupt("the column type holds something else")
     return Connection(
@@ -136,6 +138,9 @@ def event_values(outcome: TerminalOutcome, now_ms: int) -> Values:
 
 
 def job_of(row: Row) -> Job:
+    check_texts(row)
+    if row["status"] not in frozenset(JobStatus):
+        raise RecordCorrupt("the column status holds something else")
     has_result = row["result_path"] is not None
     return Job(
         id=job_id_of(row),

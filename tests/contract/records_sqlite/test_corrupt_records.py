@@ -301,3 +301,50 @@ async def test_store_whose_schema_is_no_text_is_refused_in_our_words(tmp_path: P
     assert refused.value.problems[0].startswith(
         "FETCHER_DATA_DIR: the record store fetcher.db cannot be opened ("
     )
+
+
+@pytest.mark.parametrize("column", ["request_hash", "metadata", "request_id", "product"])
+async def test_bytes_that_are_no_text_keep_nobody_from_the_others(
+    store: SqliteRecordStore, path: Path, column: str
+) -> None:
+    corrupt = await inserted(store)
+    change(path, f"UPDATE job SET {column} = CAST(? AS TEXT)", b"can\xff")
+    sound = await inserted(store)
+    with pytest.raises(RecordCorrupt) as told:
+        await store.jobs.get(corrupt.id)
+    assert str(told.value) == f"the column {column} holds something else"
+    assert told.value.__context__ is None
+    page = await store.jobs.list_page(JobQuery(limit=9))
+    assert [job.id for job in page.items] == [sound.id]
+    claims = await store.dispatch.claim_due(limit=9, lease_seconds=15)
+    assert [claim.job.id for claim in claims] == [sound.id]
+
+
+@pytest.mark.parametrize("column", ["config_name", "host", "password_encrypted", "metadata"])
+async def test_connections_with_bytes_that_are_no_text_keep_nobody_from_the_others(
+    store: SqliteRecordStore, path: Path, column: str
+) -> None:
+    corrupt, sound = (
+        a_connection(config_name=name, metadata={"team": "x"}) for name in ("corrupt", "sound")
+    )
+    for each in (corrupt, sound):
+        await store.connections.insert(each)
+    statement = f"UPDATE connection SET {column} = CAST(? AS TEXT) WHERE config_name = 'corrupt'"
+    change(path, statement, b"can\xff")
+    with pytest.raises(RecordCorrupt) as told:
+        await store.connections.get(corrupt.id)
+    assert str(told.value) == f"the column {column} holds something else"
+    page = await store.connections.list_page(ConnectionQuery(limit=9))
+    assert [each.id for each in page.items] == [sound.id]
+    page = await store.connections.list_page(ConnectionQuery(metadata={"team": "x"}, limit=9))
+    assert [each.id for each in page.items] == [sound.id]
+
+
+async def test_a_job_of_no_known_status_is_unreadable(store: SqliteRecordStore, path: Path) -> None:
+    job = await inserted(store)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA ignore_check_constraints = ON")
+        other.execute("UPDATE job SET status = 'pendhng'")
+    with pytest.raises(RecordCorrupt) as told:
+        await store.jobs.get(job.id)
+    assert str(told.value) == "the column status holds something else"

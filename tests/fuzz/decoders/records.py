@@ -69,7 +69,7 @@ def decoders() -> dict[str, Decoder]:
         ),
         "metadata that is filtered by": Decoder(
             seeds=[b'{"a":{"b":"c"}}'],
-            decode=lambda data: metadata_has(text_of(data), '{"a.b":"c"}'),
+            decode=lambda data: metadata_has(data, '{"a.b":"c"}'),
         ),
     }
 
