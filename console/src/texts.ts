@@ -175,6 +175,7 @@ export const texts = {
     removeTitle: (name: string) => `Delete ${name}?`,
     removeText: "Jobs that name it will fail from then on. Results that were stored stay.",
     removed: (name: string) => `${name} is deleted`,
+    notRemoved: (name: string, why: string) => `${name} is not deleted: ${why}`,
     conflict: "A job reads from this connection right now. Wait until it has ended, or cancel it.",
     conflictJobs: "Show its jobs",
     saved: (name: string) => `${name} is saved`,

@@ -113,6 +113,7 @@ def test_an_operator_is_changed_in_its_place(api: Api, page: Page) -> None:
     operators = table.get_by_label("Operator: id")
     expect(operators).to_have_count(2)
     expect(operators.nth(0).locator("option[value=ne]")).to_be_disabled()
+    expect(operators.nth(1)).to_be_focused()
     operators.nth(0).focus()
     operators.nth(0).select_option("gt")
     expect(operators.nth(0)).to_be_focused()

@@ -40,9 +40,9 @@ def held(page: Page, pattern: str | re.Pattern[str], method: str = "POST") -> It
         route.continue_()
 
 
-def until_held(page: Page, waiting: list[Route]) -> None:
+def until_held(page: Page, waiting: list[Route], *, most: int = 1) -> None:
     for _ in range(600):
-        if waiting:
+        if len(waiting) == most:
             return
         page.wait_for_timeout(100)
     raise AssertionError("no request has come")
@@ -156,3 +156,27 @@ def test_what_the_service_found_out_after_a_test_counts(api: Api, page: Page) ->
     breakers["connections"] = [{**of_shop, **down, "changedAt": "2026-01-01T00:00:00Z"}]
     expect(row).to_contain_text("down")
     expect(row).not_to_contain_text("reached in")
+
+
+def test_a_deletion_that_ends_late_closes_no_other_dialog(api: Api, page: Page) -> None:
+    for name in ("first-to-go", "kept-by-fault", "still-asked"):
+        register(api, name)
+    page.goto(console(api))
+    dialog = page.get_by_role("dialog")
+
+    def ask_for(name: str) -> None:
+        page.get_by_role("button", name=f"Delete {name}").click()
+        expect(dialog).to_contain_text(name)
+
+    with held(page, "**/v1/management/connections/*", "DELETE") as waiting:
+        for number, name in enumerate(("first-to-go", "kept-by-fault"), 1):
+            ask_for(name)
+            dialog.get_by_role("button", name="Delete").click()
+            until_held(page, waiting, most=number)
+            page.keyboard.press("Escape")
+            expect(dialog).to_have_count(0)
+        ask_for("still-asked")
+        waiting.pop().fulfill(status=500, body="broken")
+    expect(page.get_by_text("first-to-go is deleted")).to_be_visible()
+    expect(page.get_by_text("kept-by-fault is not deleted: broken")).to_be_visible()
+    expect(dialog).to_contain_text("still-asked")

@@ -1,5 +1,5 @@
 // One table of the request: which of its fields are read, and which rows.
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { copyOf, writeJson } from "../api/exact";
 import type { Conditions, DatabaseType, Table } from "../api/types";
 import { kindOf, operatorsOf, type Kind } from "../kinds";
@@ -36,6 +36,15 @@ export function ChosenTable({ source, database, table, fields, known, most }: Pr
   const kindOfField = (field: string): Kind => kinds.get(field) ?? kindOf("", database);
   const used = isAll ? columns.length : fields.length;
 
+  // who has added a filter goes on there: the button is off again, and would lose the focus
+  const box = useRef<HTMLElement>(null);
+  const added = useRef("");
+  useEffect(() => {
+    const operators = [...(box.current?.querySelectorAll<HTMLElement>(".condition select") ?? [])];
+    if (added.current) operators.findLast((each) => each.ariaLabel === operatorLabel(added.current))?.focus();
+    added.current = "";
+  }, [conditions]);
+
   const names = columns.map((column) => column.name);
   const isTooMuch = most !== undefined && names.length > most;
 
@@ -46,7 +55,7 @@ export function ChosenTable({ source, database, table, fields, known, most }: Pr
   }
 
   return (
-    <section class="card chosen" aria-label={`${source} · ${table}`}>
+    <section class="card chosen" aria-label={`${source} · ${table}`} ref={box}>
       <div class="page-head">
         <h3><span class="faint">{source} ·</span> {table}</h3>
         <Button kind="quiet" label={t.removeTable(table)} onClick={() => removeTable(source, table)}>✕</Button>
@@ -101,12 +110,16 @@ export function ChosenTable({ source, database, table, fields, known, most }: Pr
         onAdd={(field) => {
           const taken = conditions[field] ?? NONE;
           const operator = operatorsOf(kindOfField(field)).find((each) => !(each in taken));
-          if (operator) setConditions(source, table, field, { ...taken, [operator]: startValues(operator) });
+          if (!operator) return;
+          added.current = field;
+          setConditions(source, table, field, { ...taken, [operator]: startValues(operator) });
         }}
       />
     </section>
   );
 }
+
+const operatorLabel = (field: string): string => `${t.filterOperator}: ${field}`;
 
 function startValues(operator: string): unknown[] {
   if (operator === "is_null" || operator === "not_null") return [true];
@@ -135,7 +148,7 @@ function Condition({ field, operator, values, taken, kind, onChange, onRemove }:
   return (
     <div class="condition">
       <code class="condition-field">{field}</code>
-      <select aria-label={`${t.filterOperator}: ${field}`} value={operator} onChange={(event) => choose(event.currentTarget.value)}>
+      <select aria-label={operatorLabel(field)} value={operator} onChange={(event) => choose(event.currentTarget.value)}>
         {shown.map((each) => <option key={each} value={each} disabled={each !== operator && taken.includes(each)}>{t.operators[each] ?? each}</option>)}
       </select>
       <div class="condition-values">

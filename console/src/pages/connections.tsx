@@ -7,7 +7,7 @@ import type { Connection, ConnectionBreaker, ConnectionPage } from "../api/types
 import { href, place, replaceQuery } from "../router";
 import { isProduct, product, visitor } from "../session";
 import { texts } from "../texts";
-import { useLoaded } from "../ui/load";
+import { useLoaded, useShown } from "../ui/load";
 import { Badge, Button, Dialog, Empty, Failed, Field, Loading } from "../ui/parts";
 import { tell } from "../ui/toasts";
 
@@ -100,17 +100,22 @@ export function ConnectionsPage() {
         )
       ) : list.loading ? <Loading /> : null}
       {removing ? (
-        <RemoveDialog connection={removing} onClose={() => setRemoving(undefined)} onRemoved={() => { setRemoving(undefined); list.reload(); }} />
+        <RemoveDialog connection={removing} onClose={() => setRemoving(undefined)} onRemoved={() => { setRemoving((now) => other(now, removing)); list.reload(); }} />
       ) : null}
       {assigning ? (
         <AssignDialog
           connection={assigning}
           onClose={() => setAssigning(undefined)}
-          onAssigned={() => { setAssigning(undefined); list.reload(); }}
+          onAssigned={() => { setAssigning((now) => other(now, assigning)); list.reload(); }}
         />
       ) : null}
     </>
   );
+}
+
+/** The dialog that is open stays, unless it is the one of what is done. */
+function other(open: Connection | undefined, done: Connection): Connection | undefined {
+  return open?.id === done.id ? undefined : open;
 }
 
 function matches(connection: Connection, words: string): boolean {
@@ -199,11 +204,14 @@ export function forgetTest(id: string): void {
 
 function RemoveDialog({ connection, onClose, onRemoved }: { connection: Connection; onClose: () => void; onRemoved: () => void }) {
   const [problem, setProblem] = useState<Problem>();
+  const isShown = useShown();
   async function remove(): Promise<void> {
     try {
       await connections.remove(connection.id);
     } catch (error) {
-      setProblem(asProblem(error));
+      const found = asProblem(error);
+      if (isShown.current) setProblem(found);
+      else tell(t.notRemoved(connection.configName, found.message), "bad");
       return;
     }
     tell(t.removed(connection.configName));
