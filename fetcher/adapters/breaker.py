@@ -7,11 +7,19 @@ from typing import Final
 
 import trio
 
-from fetcher.domain.errors import PortUnavailable, QueueFull, Unroutable
+from fetcher.domain.errors import (
+    LeftAlone,
+    PortUnavailable,
+    QueueFull,
+    QueueMissing,
+    Unroutable,
+)
 
 FAILURES_TO_OPEN: Final = 5
 OPEN_SECONDS: Final = 30.0
 """The broker's (spec worker-and-events 7.4)."""
+TRIAL_SECONDS: Final = 1.0
+"""How long others may take the one trial to last."""
 
 
 class BreakerState(StrEnum):
@@ -43,15 +51,15 @@ class CircuitBreaker:
     @contextmanager
     def attempt(self) -> Iterator[None]:
         """Around one use of the dependency: PortUnavailable out of it counts as a failure, but not
-        that of a queue which is full.
+        that of a queue which is full or is not there.
 
-        Raises PortUnavailable itself, without any I/O, while open or while half-open with its one
-        trial out. An attempt that was cancelled says nothing about it.
+        Raises LeftAlone itself, without any I/O, while open or while half-open with its one trial
+        out. An attempt that was cancelled says nothing about it.
         """
         is_trial = self._admit()
         try:
             yield
-        except (QueueFull, Unroutable):
+        except (QueueFull, QueueMissing, Unroutable):
             # It is there and answered; what it says of one message says nothing of others.
             self._succeeded()
             raise
@@ -68,10 +76,15 @@ class CircuitBreaker:
         state = self.state
         is_trial = state is BreakerState.HALF_OPEN
         if state is BreakerState.OPEN or (is_trial and self._trial_is_out):
-            raise PortUnavailable("circuit breaker is open")
+            raise LeftAlone("circuit breaker is open", seconds=self._left_seconds())
         if is_trial:
             self._trial_is_out = True
         return is_trial
+
+    def _left_seconds(self) -> float:
+        """Until another attempt may be let through."""
+        opened_at = trio.current_time() if self._opened_at is None else self._opened_at
+        return max(TRIAL_SECONDS, opened_at + self._open_seconds - trio.current_time())
 
     def _failed(self) -> None:
         self._failures += 1

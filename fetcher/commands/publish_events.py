@@ -7,7 +7,7 @@ import trio
 from fetcher.commands.send_event import SendEvent, UnsignedEvent
 from fetcher.crypto.signer import MessageSigner
 from fetcher.domain.backoff import full_jitter
-from fetcher.domain.errors import PortError
+from fetcher.domain.errors import LeftAlone, PortError
 from fetcher.domain.ids import JobId, uuid7
 from fetcher.domain.job_store import EventClaim
 from fetcher.domain.tenants import NO_TENANT, Tenant
@@ -97,7 +97,7 @@ class PublishEvents:
         except (PortError, EventRefused) as failure:
             code = failure.code if isinstance(failure, PortError) else "refused"
             self._observe(claim.job_id, code)
-            await self._postpone(claim, code)
+            await self._postpone(claim, code, _wait_seconds(claim, failure))
 
     async def _send(self, claim: EventClaim) -> str:
         sent: dict[str, SpanValue] = {
@@ -113,12 +113,9 @@ class PublishEvents:
         ) as span:
             return await self._sender.send(self._event(claim, span.context))
 
-    async def _postpone(self, claim: EventClaim, code: str) -> None:
-        wait = full_jitter(
-            claim.attempts, base_seconds=RETRY_BASE_SECONDS, cap_seconds=RETRY_CAP_SECONDS
-        )
+    async def _postpone(self, claim: EventClaim, code: str, seconds: float) -> None:
         try:
-            await self._outbox.postpone(claim.job_id, retry_in_seconds=wait, error_code=code)
+            await self._outbox.postpone(claim.job_id, retry_in_seconds=seconds, error_code=code)
         except PortError:
             # The claim's own lease runs out: the repairer takes the event again.
             return
@@ -139,3 +136,15 @@ class PublishEvents:
                 trace=trace,
             ),
         )
+
+
+def _wait_seconds(claim: EventClaim, failure: Exception) -> float:
+    """An event that was not even tried waits until it can be, however often that happened: its wait
+    would go on for minutes after the broker is back."""
+    if isinstance(failure, LeftAlone):
+        return failure.seconds + full_jitter(
+            0, base_seconds=RETRY_BASE_SECONDS, cap_seconds=RETRY_CAP_SECONDS
+        )
+    return full_jitter(
+        claim.attempts, base_seconds=RETRY_BASE_SECONDS, cap_seconds=RETRY_CAP_SECONDS
+    )

@@ -40,6 +40,14 @@ class QueueMissing(PortUnavailable):
     code = "queue_missing"
 
 
+class LeftAlone(PortUnavailable):
+    """It has failed often lately and was not asked: it is again in ``seconds``."""
+
+    def __init__(self, text: str, *, seconds: float) -> None:
+        super().__init__(text)
+        self.seconds = seconds
+
+
 class DeliveryLost(PortUnavailable):
     """The consumer that a delivery came by is gone: it cannot be settled, and comes again."""
 

@@ -1,5 +1,7 @@
 """Relay and repairer, with the use case that publishes, over records in memory."""
 
+import random
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -8,7 +10,8 @@ import trio.testing
 
 from fetcher.actors.messages import RelayHint
 from fetcher.actors.outbox_relay import OutboxRelay
-from fetcher.actors.outbox_repairer import OutboxRepairer
+from fetcher.actors.outbox_repairer import REPAIR_SECONDS, OutboxRepairer
+from fetcher.adapters.breaker import OPEN_SECONDS, CircuitBreaker
 from fetcher.commands.publish_events import PublishEvents
 from fetcher.crypto.signer import MessageSigner, MessageVerifier, SignatureOutcome
 from fetcher.domain.errors import PortUnavailable, Unroutable
@@ -30,8 +33,13 @@ class Broker:
         self.away_until = -1.0
         self.unbound_until = -1.0
         self.confirm_seconds = 0.0
+        self.breaker: CircuitBreaker | None = None
 
     async def publish(self, message: OutgoingMessage) -> None:
+        with self.breaker.attempt() if self.breaker is not None else nullcontext():
+            await self._publish(message)
+
+    async def _publish(self, message: OutgoingMessage) -> None:
         await trio.sleep(self.confirm_seconds)
         if trio.current_time() < self.away_until:
             raise PortUnavailable("away")
@@ -176,6 +184,24 @@ async def test_a_broker_that_is_away_for_two_hours_delays_events_and_loses_none(
         assert outbox.broker.ids() == [f"fetcher.job.completed.{job.id}"]
         assert (job.id, "unavailable") in outbox.observed
         nursery.cancel_scope.cancel()
+
+
+async def test_events_that_the_breaker_kept_back_follow_soon_after_the_broker_is_back(
+    autojump_clock: trio.testing.MockClock, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not tried is not failed: all would wait five minutes, as those do that were last tried."""
+    monkeypatch.setattr(random, "uniform", lambda _least, most: most)
+    outbox = Outbox(bench)
+    outbox.broker.breaker = CircuitBreaker()
+    outbox.broker.away_until = 3600.0
+    for _ in range(30):
+        await outbox.ended_job()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(outbox.repairer.run)
+        await trio.sleep(3600 + OPEN_SECONDS + 3 * REPAIR_SECONDS)
+        nursery.cancel_scope.cancel()
+    # the others were tried in the five minutes before, and failed
+    assert len(outbox.broker.ids()) == 24
 
 
 async def test_the_time_of_an_event_is_fixed_with_its_mark_and_the_signature_is_new_each_time(

@@ -4,7 +4,14 @@ import pytest
 import trio
 
 from fetcher.adapters.breaker import CircuitBreaker
-from fetcher.domain.errors import PortError, PortUnavailable, QueueFull, Unroutable
+from fetcher.domain.errors import (
+    LeftAlone,
+    PortError,
+    PortUnavailable,
+    QueueFull,
+    QueueMissing,
+    Unroutable,
+)
 
 
 def fail(breaker: CircuitBreaker, times: int = 1) -> None:
@@ -41,6 +48,21 @@ async def test_four_failures_in_a_row_leave_it_closed(autojump_clock: trio.abc.C
     assert is_admitted(breaker)
 
 
+async def test_who_is_refused_is_told_for_how_long(autojump_clock: trio.abc.Clock) -> None:
+    breaker = CircuitBreaker()
+    fail(breaker, 5)
+    told = []
+    for seconds in (0, 10, 19.5):
+        await trio.sleep(seconds)
+        with pytest.raises(LeftAlone) as refused, breaker.attempt():
+            pytest.fail("it was let through")
+        told.append(refused.value.seconds)
+    await trio.sleep(1)
+    with breaker.attempt(), pytest.raises(LeftAlone) as refused, breaker.attempt():
+        pytest.fail("there is one trial alone")
+    assert [*told, refused.value.seconds] == [30, 20, 1, 1]
+
+
 async def test_five_failures_in_a_row_open_it(autojump_clock: trio.abc.Clock) -> None:
     breaker = CircuitBreaker()
     fail(breaker, 5)
@@ -56,7 +78,7 @@ async def test_a_success_starts_the_count_anew(autojump_clock: trio.abc.Clock) -
     assert state_of(breaker) == "closed"
 
 
-@pytest.mark.parametrize("answer", [Unroutable, QueueFull])
+@pytest.mark.parametrize("answer", [Unroutable, QueueFull, QueueMissing])
 async def test_a_message_that_no_queue_takes_is_no_failure_of_the_broker(
     autojump_clock: trio.abc.Clock, answer: type[PortError]
 ) -> None:
