@@ -45,6 +45,14 @@ _WAY: Final = """## How it is measured
   median of rounds.
 """
 
+_FURTHER: Final = """\
+Ratios are medians of those of each round, not quotients of the figures beside them. The peer of
+`postgresql.sealed_to_s3` is psql as above: a job that writes into a bucket, whose test server takes
+its CPU from the same two cores (no real store was measured); that of `worker.empty_jobs` is a bare
+process with the calls that nobody can do without; that of `http.get_job` a bare answer of the same
+framework.
+"""
+
 _PROFILE: Final = """\
 One session of a server is one thread, and one process of ours runs one interpreter: on idle cores
 whoever is busier of the two binds. Shares of a job's own CPU, by `perf record` of its process
@@ -96,6 +104,7 @@ def page(lines: Sequence[Line]) -> str:
         _PROFILE,
         _WAY,
         "## Further figures\n",
+        _FURTHER,
         f"{_others(lines)}\n",
         "## The machine\n",
         f"{_machine(figures.get(FIGURE, {}))}\n",

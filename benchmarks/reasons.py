@@ -25,7 +25,7 @@ REASONS: Final[Mapping[str, str]] = {
     "create_job.mongodb": (
         "the test server reads every record for a count and looks through all indexes at each "
         "record that changes: nearly all of the time is its own ([045](decisions/045-fewer-"
-        "calls-of-the-record-store.md))."
+        "calls-of-the-record-store.md)). What a real MongoDB makes of it is not known."
     ),
     "create_job.sqlite": (
         "one process takes the requests, stores them and runs jobs, on one core: look at"
@@ -44,11 +44,10 @@ REASONS: Final[Mapping[str, str]] = {
         " ([024](decisions/024-mysql-driver-is-pymysql.md))."
     ),
     "mariadb.beside_mysql": (
-        "the server binds: one session is one core, which our statement asks for a sixth more than"
-        ' the client\'s does (below, "CPU, server"), for dates of no calendar and texts that hold'
-        " anything. With a core to itself the connector alone has 0.9; the job beside it slows the"
-        " server's core by the rest. Other runs had 0.85, single pairs 0.72 to 0.97"
-        " ([024](decisions/024-mysql-driver-is-pymysql.md))."
+        "the server binds: one session is one core, of which our statement takes a sixth more than"
+        ' the client\'s while a job runs on the other core (below, "CPU, server"), for dates of no'
+        " calendar and texts that hold anything. The connector alone has 0.9. Other runs of a job"
+        " had 0.85, single pairs 0.72 to 0.97 ([024](decisions/024-mysql-driver-is-pymysql.md))."
     ),
     "mariadb": _UNKNOWN,
     "postgresql": f"server and job want a core each. Else {_UNKNOWN}",
