@@ -117,7 +117,7 @@ function TokenDialog() {
         {token.value ? <p class="error" role="alert">{texts.app.signInRefused}</p> : null}
         <Field label={texts.app.signIn} required>
           {(ids) => (
-            <input {...ids} type="password" autocomplete="off" required value={text} onInput={(event) => setText(event.currentTarget.value)} />
+            <input {...ids} type="password" autocomplete="off" autofocus required value={text} onInput={(event) => setText(event.currentTarget.value)} />
           )}
         </Field>
         <div class="actions"><Button kind="primary" type="submit" disabled={text.trim() === ""}>{texts.app.signInAction}</Button></div>

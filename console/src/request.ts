@@ -95,6 +95,11 @@ export function asCurl(url: string, request: JobRequest, asksForToken: boolean):
   return lines.join(" \\\n  ");
 }
 
+/** What opens a stored result where the service's settings are, for a POSIX shell. */
+export function asOpening(path: string): string {
+  return `fetcher open-result ${quoted(path)} --output=result.json`;
+}
+
 function quoted(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -323,7 +323,9 @@ export const texts = {
     cancelling: "being cancelled",
   },
   job: {
-    title: (id: string) => `Job ${id.slice(0, 8)}`,
+    /** The end of an id: it begins with the time, which jobs of one minute share. */
+    short: (id: string) => id.slice(-8),
+    title: (id: string) => `Job ${id.slice(-8)}`,
     id: "Id",
     created: "Created",
     started: "Started",
@@ -352,7 +354,11 @@ export const texts = {
     rerunDone: "A new job was made",
     reuse: "Edit as new job",
     download: "Download sealed result",
-    downloadHint: "Download sealed result. Signed and encrypted; open it with fetcher open-result, or your consumer's keys",
+    downloadHint: "Download sealed result. Signed and encrypted; a consumer opens it with its keys, the job's HMAC and size",
+    open: "Open the result",
+    openText: "Where the service's settings are, this fetches, verifies and decrypts what is stored; no download is needed. With tenants, add --tenant and the id.",
+    storedAs: (path: string) => `Stored as ${path}`,
+    exactly: (size: number) => `(${size} bytes)`,
     preview: "Preview",
     previewText: "The server has checked the signature of the whole result.",
     previewOff: "This service shows no rows (RESULT_PREVIEW_ENABLED): download the result, and open it where its keys are.",

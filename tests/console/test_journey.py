@@ -70,6 +70,7 @@ def test_from_the_first_visit_to_the_downloaded_result(
 
     heading = page.get_by_role("heading", level=1)
     expect(heading).to_contain_text("completed")
+    expect(heading).to_contain_text(f"Job {page.url[-8:]}")
     expect(page.get_by_text("7 rows", exact=False).first).to_be_visible()
     page.get_by_role("button", name="Preview").click()
     shown = page.get_by_role("region", name="shop · items").get_by_role("row")
@@ -82,6 +83,10 @@ def test_from_the_first_visit_to_the_downloaded_result(
         page.get_by_role("button", name="Signed and encrypted").click()
     stored = tmp_path / "fetcher-data" / "objects" / api.job(job_id)["resultPath"]
     assert Path(download.value.path()).read_bytes() == stored.read_bytes()
+    job = api.job(job_id)
+    command = f"fetcher open-result '{job['resultPath']}' --output=result.json"
+    expect(page.get_by_role("region", name="Open the result")).to_contain_text(command)
+    expect(page.get_by_text(f"({job['sizeBytes']} bytes)", exact=True)).to_be_visible()
     assert len(opened(tmp_path, job_id)["shop"]["items"]) == 7
 
 
@@ -115,6 +120,7 @@ def test_jobs_that_end_elsewhere_appear_by_themselves(api: Api, page: Page) -> N
     row = page.get_by_role("listitem").filter(has_text="shop")
     expect(row).to_contain_text("completed")
     expect(row).to_contain_text("300 rows")
+    expect(row.get_by_title(made, exact=True)).to_have_text(made[-8:])
     row.get_by_role("link").click()
     expect(page).to_have_url(re.compile(f"/jobs/{made}$"))
     page.get_by_role("button", name="Run again").click()

@@ -5,7 +5,7 @@ import { showsRows } from "../api/document";
 import { asProblem, type Problem } from "../api/http";
 import { connections, jobs } from "../api/operations";
 import type { Job, Preview } from "../api/types";
-import { draft } from "../request";
+import { asOpening, draft } from "../request";
 import { go, href } from "../router";
 import { texts } from "../texts";
 import { between, bytes, count, seconds, time } from "../ui/format";
@@ -38,6 +38,7 @@ export function JobPage({ id }: { id: string }) {
       <div class="split">
         <div>
           <Facts job={job} />
+          {job.status === "completed" && job.resultPath && !job.resultDeletedAt ? <OpeningCard path={job.resultPath} /> : null}
           <ProgressCard job={job} />
           {job.attempts?.length ? <Attempts job={job} /> : null}
         </div>
@@ -148,9 +149,25 @@ function Facts({ job }: { job: Job }) {
     <section class="card">
       <dl class="facts">{rows.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
       {job.resultDeletedAt ? <p>{t.resultGone}: {time(job.resultDeletedAt)}</p> : null}
-      {job.rowCount != null && job.sizeBytes != null ? <p><strong>{texts.jobs.result(count(job.rowCount), bytes(job.sizeBytes))}</strong></p> : null}
+      {job.rowCount != null && job.sizeBytes != null ? <p><strong>{texts.jobs.result(count(job.rowCount), bytes(job.sizeBytes))}</strong> <span class="faint">{t.exactly(job.sizeBytes)}</span></p> : null}
       {notes.length > 0 ? <><h3>{t.notes}</h3><ul>{notes.map((note) => <li key={note}>{note}</li>)}</ul></> : null}
       {job.resultHmac ? <p class="hint">{t.verify(job.resultHmac)}</p> : null}
+    </section>
+  );
+}
+
+/** The sealed bytes say nothing to who has downloaded them: the command takes the key under which they lie. */
+function OpeningCard({ path }: { path: string }) {
+  const command = asOpening(path);
+  return (
+    <section class="card" aria-label={t.open}>
+      <div class="page-head">
+        <h2>{t.open}</h2>
+        <Copy text={command} />
+      </div>
+      <p class="hint">{t.openText}</p>
+      <pre tabIndex={0}>{command}</pre>
+      <p class="hint">{t.storedAs(path)}</p>
     </section>
   );
 }

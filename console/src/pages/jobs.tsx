@@ -89,8 +89,8 @@ function JobRow({ job }: { job: JobSummary }) {
     <a href={href(["jobs", job.id])}>
       <span class="job-status"><Badge tone={TONES[job.status]}>{t.statuses[job.status]}</Badge></span>
       <span class="grow two-lines">
-        <span><strong>{job.connections.join(", ")}</strong>{job.source ? ` · ${job.source}` : ""}</span>
-        <span class="faint">{news || job.id}</span>
+        <span><strong>{job.connections.join(", ")}</strong>{job.source ? ` · ${job.source}` : ""} <span class="faint small" title={job.id}>{texts.job.short(job.id)}</span></span>
+        <span class="faint">{news}</span>
       </span>
       <span class="faint number" title={time(job.createdAt)}>
         {ago(job.createdAt)}{job.startedAt ? <><br />{seconds(between(job.startedAt, job.completedAt))}</> : null}
