@@ -100,6 +100,19 @@ function kindOfSample(type: string): Kind {
   return found.has("text") ? "text" : "ordered";
 }
 
+/** Floats of some databases hold what JSON has no numbers for. */
+const NUMBER_WORDS: readonly unknown[] = ["NaN", "Infinity", "-Infinity"];
+
+export function isNoNumber(value: unknown, kind: Kind): boolean {
+  return kind === "number" && typeof value === "string" && value.trim() !== "" && !NUMBER_WORDS.includes(value);
+}
+
+/** Whether no value is missing or sure to be refused; of most kinds only the database knows. */
+export function mayFit(values: unknown[], kind: Kind): boolean {
+  if (kind !== "number" && kind !== "boolean") return true;
+  return values.every((value) => !(typeof value === "string" && value.trim() === "") && !isNoNumber(value, kind));
+}
+
 const ORDERED = ["gt", "gte", "lt", "lte", "between"];
 const NULLS = ["is_null", "not_null"];
 

@@ -69,7 +69,15 @@ export function removeTable(source: string, table: string): void {
   });
 }
 
+const clicked = new Map<string, string>();
+
+/** Whether they are as clicks have left them: what was written as JSON is its writer's own. */
+export function areClicked(source: string, table: string, field: string, conditions: Conditions): boolean {
+  return clicked.get(JSON.stringify([source, table, field])) === writeJson(conditions);
+}
+
 export function setConditions(source: string, table: string, field: string, conditions: Conditions): void {
+  clicked.set(JSON.stringify([source, table, field]), writeJson(conditions));
   change((_mapped, filters) => {
     const fields = ((filters[source] ??= copyOf<Record<string, Record<string, Conditions>>>({}))[table] ??= copyOf<Record<string, Conditions>>({}));
     if (Object.keys(conditions).length > 0) fields[field] = conditions;

@@ -78,7 +78,7 @@ def test_what_a_check_found_is_told_of_the_request_that_was_checked(api: Api, pa
         with page.expect_response("**/validate"):
             taken.continue_()
         page.wait_for_timeout(200)
-        expect(page.get_by_text("The request fits what is there.")).to_have_count(0)
+        expect(page.get_by_text("Sources, tables and fields are there.")).to_have_count(0)
         expect(page.get_by_role("alert")).to_have_count(0)
 
 

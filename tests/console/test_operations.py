@@ -41,6 +41,9 @@ def test_parts_jobs_and_dead_letters(api: Api, page: Page, tmp_path: Path) -> No
     expect(activity.locator("rect.good")).to_have_count(1)
     expect(activity.locator("rect.bad")).to_have_count(1)
 
+    queues = page.get_by_role("region", name="Queues").first
+    expect(queues).to_contain_text("not told by the embedded queue")
+
     actors = page.get_by_role("region", name="Actors").first
     expect(actors.get_by_role("row").filter(has_text="http")).to_contain_text("running")
     audit = page.get_by_role("region", name="Audit trail").first

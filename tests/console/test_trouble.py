@@ -214,9 +214,11 @@ def test_limits_are_shown_before_they_are_hit(browser: Browser, tmp_path: Path) 
         request = {"dataRequest": {"mappedFields": {"shop": tables}}, "metadata": {"source": "x"}}
         page.get_by_label("The request").last.fill(json.dumps(request))
         page.get_by_role("button", name="shop").click()
-        expect(page.get_by_text("19 of 20 tables")).to_be_visible()
+        expect(page.get_by_text("19 tables (at most 20)")).to_be_visible()
         page.get_by_role("checkbox", name="items").check()
-        expect(page.get_by_text("20 of 20 tables · No more are allowed in one job")).to_be_visible()
+        expect(
+            page.get_by_text("20 tables (at most 20) · No more are allowed in one job")
+        ).to_be_visible()
         expect(page.get_by_role("checkbox", name="orders")).to_be_disabled()
 
 
@@ -228,7 +230,7 @@ def test_a_table_of_more_fields_than_a_job_may_ask_for(browser: Browser, tmp_pat
         register(api)
         page.goto(console(api, "/build?source=shop&table=wide"))
         table = page.get_by_role("region", name="shop · wide")
-        expect(table).to_contain_text("50 of 50 fields · No more are allowed in one job")
+        expect(table).to_contain_text("50 fields (at most 50) · No more are allowed in one job")
         expect(table.get_by_label("All fields")).to_be_disabled()
         expect(table.get_by_label("c_055")).to_be_disabled()
         table.get_by_label("c_000").uncheck()
@@ -242,4 +244,4 @@ def test_a_table_of_more_fields_than_a_job_may_ask_for(browser: Browser, tmp_pat
         expect(table).to_contain_text("60 fields")
         expect(fields).to_have_count(61)
         page.get_by_role("button", name="Check").click()
-        expect(page.get_by_text("The request fits what is there.")).to_be_visible()
+        expect(page.get_by_text("Sources, tables and fields are there.")).to_be_visible()

@@ -4,8 +4,9 @@ import { ceilings, type Ceilings } from "../api/document";
 import { copyOf, readJson, writeJson } from "../api/exact";
 import { address, asProblem, type Problem } from "../api/http";
 import { connections, jobs } from "../api/operations";
-import type { Connection, Mismatch, Schema, Table, ValidJob } from "../api/types";
-import { addTable, asCurl, draft, empty, parseRequest, removeTable, setProduct } from "../request";
+import type { Connection, Filters, Mismatch, Schema, Table, ValidJob } from "../api/types";
+import { mayFit, type Kind } from "../kinds";
+import { addTable, areClicked, asCurl, draft, empty, parseRequest, removeTable, setProduct } from "../request";
 import { go, href, place } from "../router";
 import { product, token } from "../session";
 import { texts } from "../texts";
@@ -16,7 +17,7 @@ import { Rows } from "../ui/rows";
 import { tell } from "../ui/toasts";
 import { allConnections } from "./connections";
 import { hasWords, search } from "./schema";
-import { ChosenTable } from "./chosen-table";
+import { ChosenTable, kindsOf } from "./chosen-table";
 
 const t = texts.build;
 const ROW_HEIGHT = 40;
@@ -36,6 +37,9 @@ export function BuildPage() {
   const wantedTable = query.get("table") ?? "";
   const [open, setOpen] = useState(wanted);
   useEffect(() => setOpen(wanted), [wanted]);
+  const databaseOf = (source: string) => schemas[source]?.type ?? list.value?.find((each) => each.configName === source)?.type;
+  const tableOf = (source: string, table: string) => schemas[source]?.tables.find((each) => each.name === table);
+  const wrongFilters = fieldsOfWrong(dataRequest.filters ?? {}, (source, table) => kindsOf(tableOf(source, table), databaseOf(source)));
   const keep = (schema: Schema) => setSchemas((all) => Object.assign(copyOf({}), all, { [schema.configName]: schema }));
 
   // schemas of what is asked for already, for the types of its fields
@@ -85,18 +89,28 @@ export function BuildPage() {
             <ChosenTable
               key={`${source}\n${table}`}
               source={source}
-              database={schemas[source]?.type ?? list.value?.find((each) => each.configName === source)?.type}
+              database={databaseOf(source)}
               table={table}
               fields={fields}
-              known={schemas[source]?.tables.find((each) => each.name === table)}
+              known={tableOf(source, table)}
               most={limits.value?.maxFieldsPerTable}
             />
           )))}
         </section>
-        <RequestPanel ready={sources.length > 0} />
+        <RequestPanel ready={sources.length > 0} wrongFilters={wrongFilters} />
       </div>
     </>
   );
+}
+
+/** The fields whose filters, made by clicking, are sure to make the job fail. */
+function fieldsOfWrong(filters: Filters, kindsIn: (source: string, table: string) => (field: string) => Kind): string[] {
+  return Object.entries(filters).flatMap(([source, tables]) => Object.entries(tables).flatMap(([table, fields]) => {
+    const kindOfField = kindsIn(source, table);
+    return Object.entries(fields)
+      .filter(([field, conditions]) => areClicked(source, table, field, conditions) && !Object.values(conditions).every((values) => mayFit(values, kindOfField(field))))
+      .map(([field]) => field);
+  }));
 }
 
 export function LimitLine({ used, most, what }: { used: number; most: number | undefined; what: string }) {
@@ -197,7 +211,7 @@ function startFields(fields: string[], limits: Ceilings | undefined): string[] {
   return limits && fields.length > limits.maxFieldsPerTable ? fields.slice(0, limits.maxFieldsPerTable) : ["*"];
 }
 
-function RequestPanel({ ready }: { ready: boolean }) {
+function RequestPanel({ ready, wrongFilters }: { ready: boolean; wrongFilters: string[] }) {
   const request = draft.value;
   const written = writeJson(request, 2);
   const [text, setText] = useState(written);
@@ -256,7 +270,7 @@ function RequestPanel({ ready }: { ready: boolean }) {
     }
   }
 
-  const off = !ready || wrong !== "";
+  const off = !ready || wrong !== "" || wrongFilters.length > 0;
   return (
     <section class="card" aria-label={t.runTitle}>
       <h2>{t.runTitle}</h2>
@@ -265,6 +279,7 @@ function RequestPanel({ ready }: { ready: boolean }) {
         <Button disabled={off} onClick={check}>{t.validate}</Button>
         <Copy text={asCurl(address("v1/fetcher"), request, token.value !== "")} label={t.curl} />
       </div>
+      {wrongFilters.length > 0 ? <p class="error" role="status">{t.wrongFilters(wrongFilters.join(", "))}</p> : null}
       {problem ? (
         <Failed problem={problem}>
           {problem.mismatches.length > 0 ? <Mismatches found={problem.mismatches} /> : null}

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { copyOf, writeJson } from "../api/exact";
 import type { Conditions, DatabaseType, Table } from "../api/types";
-import { kindOf, operatorsOf, type Kind } from "../kinds";
+import { isNoNumber, kindOf, operatorsOf, type Kind } from "../kinds";
 import { addTable, draft, removeTable, setConditions, valueOf } from "../request";
 import { texts } from "../texts";
 import { Button, Field } from "../ui/parts";
@@ -26,14 +26,19 @@ interface Props {
   most: number | undefined;
 }
 
+/** What kind a field of the table is. */
+export function kindsOf(known: Table | undefined, database: DatabaseType | undefined): (field: string) => Kind {
+  const kinds = new Map((known ? columnsOf(known) : []).map((column) => [column.name, kindOf(column.type, database)]));
+  return (field) => kinds.get(field) ?? kindOf("", database);
+}
+
 export function ChosenTable({ source, database, table, fields, known, most }: Props) {
   const [words, setWords] = useState("");
   const columns = known ? columnsOf(known) : fields.filter((name) => name !== "*").map((name) => ({ name, type: "" }));
   const isAll = fields.includes("*");
   const conditions = draft.value.dataRequest.filters?.[source]?.[table] ?? NO_CONDITIONS;
   const found = columns.filter((column) => hasWords(column.name, words));
-  const kinds = new Map(columns.map((column) => [column.name, kindOf(column.type, database)]));
-  const kindOfField = (field: string): Kind => kinds.get(field) ?? kindOf("", database);
+  const kindOfField = kindsOf(known, database);
   const used = isAll ? columns.length : fields.length;
 
   // who has added a filter goes on there: the button is off again, and would lose the focus
@@ -220,13 +225,6 @@ function ValueList({ field, values, kind, onChange }: { field: string; values: u
 function linesOf(text: string): string[] {
   const lines = text.split("\n").filter((line) => line !== "");
   return lines.length > 0 ? lines : [""];
-}
-
-/** Floats of some databases hold what JSON has no numbers for. */
-const NUMBER_WORDS: readonly unknown[] = ["NaN", "Infinity", "-Infinity"];
-
-function isNoNumber(value: unknown, kind: Kind): boolean {
-  return kind === "number" && typeof value === "string" && value.trim() !== "" && !NUMBER_WORDS.includes(value);
 }
 
 function NewCondition({ fields, onAdd }: { fields: string[]; onAdd: (field: string) => void }) {

@@ -18,6 +18,8 @@ import { TONES } from "./jobs";
 const t = texts.job;
 const LOOK_MS = 1000;
 const PREVIEW_ROWS = 100;
+/** Refused to be previewed for its size. */
+const TOO_LARGE = "FET-1026";
 
 export function JobPage({ id }: { id: string }) {
   const [ended, setEnded] = useState(false);
@@ -166,7 +168,7 @@ function OpeningCard({ path }: { path: string }) {
         <Copy text={command} />
       </div>
       <p class="hint">{t.openText}</p>
-      <pre tabIndex={0}>{command}</pre>
+      <p><code>{command}</code></p>
       <p class="hint">{t.storedAs(path)}</p>
     </section>
   );
@@ -293,7 +295,7 @@ function PreviewCard({ job }: { job: Job }) {
         {offered.value ? <Button onClick={look}>{preview ? texts.common.reload : t.preview}</Button> : null}
       </div>
       {offered.value === false ? <p>{t.previewOff}</p> : null}
-      {problem ? <Failed problem={problem} /> : null}
+      {problem?.code === TOO_LARGE ? <Notice kind="warn"><p>{t.previewTooLarge(bytes(job.sizeBytes ?? 0))}</p></Notice> : problem ? <Failed problem={problem} /> : null}
       {preview ? (
         <>
           <p class="hint">{t.previewText}</p>

@@ -191,7 +191,7 @@ function QueuesCard() {
           <thead><tr><th scope="col">{t.queue}</th><th scope="col" class="number">{t.ready}</th><th scope="col" class="number">{t.consumers}</th></tr></thead>
           <tbody>
             {queues.value.queues.map((each) => (
-              <tr key={each.name}><td>{each.name}<br /><span class="faint small">{each.purpose}</span></td><td class="number">{each.ready != null ? count(each.ready) : "?"}</td><td class="number">{each.consumers != null ? count(each.consumers) : "?"}</td></tr>
+              <tr key={each.name}><td>{each.name}<br /><span class="faint small">{each.purpose}</span></td><td class="number">{each.ready != null ? count(each.ready) : "?"}</td><td class="number">{each.consumers != null ? count(each.consumers) : each.ready == null ? "?" : <span class="faint small">{t.notTold}</span>}</td></tr>
             ))}
           </tbody>
         </table>
