@@ -73,18 +73,13 @@ class CircuitBreaker:
                 self._trial_is_out = False
 
     def _admit(self) -> bool:
-        state = self.state
-        is_trial = state is BreakerState.HALF_OPEN
-        if state is BreakerState.OPEN or (is_trial and self._trial_is_out):
-            raise LeftAlone("circuit breaker is open", seconds=self._left_seconds())
+        is_trial = self.state is BreakerState.HALF_OPEN
+        if self._opened_at is not None and (not is_trial or self._trial_is_out):
+            left = self._opened_at + self._open_seconds - trio.current_time()
+            raise LeftAlone("circuit breaker is open", seconds=max(TRIAL_SECONDS, left))
         if is_trial:
             self._trial_is_out = True
         return is_trial
-
-    def _left_seconds(self) -> float:
-        """Until another attempt may be let through."""
-        opened_at = trio.current_time() if self._opened_at is None else self._opened_at
-        return max(TRIAL_SECONDS, opened_at + self._open_seconds - trio.current_time())
 
     def _failed(self) -> None:
         self._failures += 1

@@ -16,7 +16,7 @@ import pytest
 
 from tests.e2e.cluster import Api, Cluster, embedded
 from tests.e2e.http_contract.hooks import REPLACED
-from tests.scale import scale_factor, scaled
+from tests.scale import IS_NIGHTLY, scale_factor, scaled
 from tests.servers.addresses import SqlAddress
 from tests.servers.redis_servers import own_redis
 
@@ -43,7 +43,6 @@ schemathesis begins with no other. CI walks along one family on each back end.""
 OF_THE_CLUSTER = "(?:/v1/fetcher|/v1/management/connections/.id.)"
 """Paths whose boundaries CI tries on the real back ends, and those of all others on the embedded
 one: about a minute each."""
-IS_NIGHTLY = scale_factor() > 1
 
 
 def check_contract(

@@ -20,7 +20,7 @@ from tests.e2e.cluster import Api, Cluster, embedded, opened, postgres_connectio
 from tests.faults.matrix_outcome import look
 from tests.faults.set_clock import SetClock, settable_clock
 from tests.faults.sigterm_load import Records
-from tests.scale import scale_factor
+from tests.scale import IS_NIGHTLY
 from tests.servers.addresses import SqlAddress
 from tests.servers.auth_double import AUTHORIZED, auth_double
 from tests.servers.waiting import eventually_sync
@@ -28,8 +28,7 @@ from tests.unit.adapters.auth.keys import an_ec_key
 
 HOUR: Final = 3600
 DAY: Final = 24 * HOUR
-IS_WHOLE: Final = scale_factor() > 1
-JUMPS: Final = (HOUR, -HOUR, DAY, -DAY) if IS_WHOLE else (DAY, -DAY)
+JUMPS: Final = (HOUR, -HOUR, DAY, -DAY) if IS_NIGHTLY else (DAY, -DAY)
 SLOW: Final = {"sales_db": {"slow": ["id", "late"]}}
 QUICK: Final = {"sales_db": {"orders": ["id"]}}
 TIMES: Final = {
@@ -45,7 +44,7 @@ TIMES: Final = {
     "JOB_RETENTION_DAYS": "1",
     "RETENTION_SWEEP_SEC": "0.2",
 }
-in_make_faults = pytest.mark.skipif(not IS_WHOLE, reason="a part of `make faults`")
+in_make_faults = pytest.mark.skipif(not IS_NIGHTLY, reason="a part of `make faults`")
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from tests.faults.matrix import (
 )
 from tests.faults.matrix_outcome import BEGIN, END, Outcome, look, table, write_into
 from tests.faults.sigterm_load import Records, make_sources
-from tests.scale import scale_factor, scaled
+from tests.scale import IS_NIGHTLY, scaled
 from tests.servers.addresses import SqlAddress
 from tests.servers.redis_servers import own_redis
 from tests.servers.waiting import DeadlineMissedError, eventually_sync
@@ -43,7 +43,6 @@ SMALL = (
     (WORKERS_S3, Kind.STALL),
     (MANAGER_MONGODB, Kind.SLICER),
 )
-IS_WHOLE = scale_factor() > 1
 MOST_JOBS = 1_000
 SHORTEST_SECONDS = 1.0
 ENDING_SECONDS = 120.0
@@ -55,9 +54,9 @@ def test_whatever_link_fails_in_whatever_way_no_job_is_lost(
     seed = int(os.environ.get("FETCHER_TEST_SEED") or secrets.randbits(32))
     print(f"FETCHER_TEST_SEED={seed}")
     chance = random.Random(seed)  # noqa: S311 - faults, no secret
-    plan = list(EVERYTHING if IS_WHOLE else SMALL)
+    plan = list(EVERYTHING if IS_NIGHTLY else SMALL)
     chance.shuffle(plan)
-    jobs = min(scaled(100), MOST_JOBS) if IS_WHOLE else len(plan)
+    jobs = min(scaled(100), MOST_JOBS) if IS_NIGHTLY else len(plan)
     hold_seconds = max(SHORTEST_SECONDS, jobs / len(plan) * PACE_SECONDS)
     make_sources(shop)
     cluster.changes.update(

@@ -24,7 +24,7 @@ from tests.faults.small_disk import (
     embedded_on_small_disk,
     started_twice,
 )
-from tests.scale import scale_factor
+from tests.scale import IS_NIGHTLY
 from tests.servers.addresses import SqlAddress
 from tests.servers.processes import FetcherProcess
 from tests.servers.waiting import eventually_sync
@@ -51,10 +51,9 @@ SPOOLED: Final = {
     "b_db": {"big": ["id", "note"]},
 }
 ROWS: Final = {"orders": 1000, "slow": 30, "big": 1500}
-IS_WHOLE: Final = scale_factor() > 1
-PLACES: Final = [each for each in Place if each is not Place.BACKUP] if IS_WHOLE else [Place.DATA]
+PLACES: Final = [each for each in Place if each is not Place.BACKUP] if IS_NIGHTLY else [Place.DATA]
 FREE_BLOCKS: Final = (0, 1, 2, 4, 8, 16, 32)
-in_make_faults = pytest.mark.skipif(not IS_WHOLE, reason="a part of `make faults`")
+in_make_faults = pytest.mark.skipif(not IS_NIGHTLY, reason="a part of `make faults`")
 
 
 @pytest.fixture

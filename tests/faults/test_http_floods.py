@@ -34,7 +34,7 @@ from tests.faults.hostile_clients import (
     under,
 )
 from tests.faults.matrix_outcome import write_into
-from tests.scale import scale_factor
+from tests.scale import IS_NIGHTLY
 from tests.servers.processes import FetcherProcess
 from tests.servers.waiting import eventually_sync
 
@@ -42,7 +42,6 @@ pytestmark = pytest.mark.e2e
 
 BEGIN = "<!-- the floods: written by their test -->\n"
 END = "<!-- end of the floods -->\n"
-IS_NIGHTLY = scale_factor() > 1
 SECONDS = 6.0 if IS_NIGHTLY else 0.5
 MOST_CONNECTIONS = 1000
 """As the server has it."""

@@ -24,18 +24,17 @@ from tests.faults.party import WORKERS, Party
 from tests.faults.passing import Passage, Stepping, check_rows, make_views
 from tests.faults.sigterm_load import Records
 from tests.faults.steps import STEPS, Armory, Comes, How, Step
-from tests.scale import scale_factor
+from tests.scale import IS_NIGHTLY
 from tests.servers.addresses import SqlAddress
 from tests.servers.waiting import eventually_sync
 
-IS_WHOLE: Final = scale_factor() > 1
 SETTLING_SECONDS: Final = 60.0
 
 
 def planned(steps: Iterable[Step], ways: Iterable[How] = tuple(How)) -> list[tuple[Step, How]]:
     """Those that need a start without workers come first; then as they come in a job's life."""
     everything = [(step, how) for step in steps for how in ways if how in step.hows]
-    if not IS_WHOLE:
+    if not IS_NIGHTLY:
         seed = int(os.environ.get("FETCHER_TEST_SEED") or secrets.randbits(32))
         print(f"FETCHER_TEST_SEED={seed}")
         chance = random.Random(seed)  # noqa: S311 - steps, no secret

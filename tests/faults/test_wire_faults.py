@@ -23,10 +23,9 @@ from tests.faults.mongo_proxy import WriteFault
 from tests.faults.s3_cases import LONG_S3_CASES, S3_CASES, run_s3_case
 from tests.faults.wire_rig import MANAGER, WORKER, rig
 from tests.faults.wire_tables import amqp_table, broker_table, marks, mongo_table, s3_table
-from tests.scale import scale_factor
+from tests.scale import IS_NIGHTLY
 from tests.servers.addresses import SqlAddress
 
-IS_WHOLE = scale_factor() > 1
 WRITES = (
     (MANAGER, "insert into `job`"),
     (MANAGER, "insert into `audit`"),
@@ -40,7 +39,7 @@ WRITES = (
 """At least these are in a job's life."""
 ENOUGH_TO_OPEN = FAILURES_TO_OPEN + 1
 """So often it is felt before it ends: what counts as the broker's failure has opened a breaker."""
-whole = pytest.mark.skipif(not IS_WHOLE, reason="all of it takes half an hour: make faults")
+whole = pytest.mark.skipif(not IS_NIGHTLY, reason="all of it takes half an hour: make faults")
 
 
 def drawn_chance() -> random.Random:
