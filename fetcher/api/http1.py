@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import h11
 import trio
@@ -66,7 +66,21 @@ class Http1(H11Protocol):
     """In which the connection is read. Ended with it: where an answer could not be sent the reader
     would wait for ever to go on with the requests that came behind."""
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._next_event = self.connection.next_event
+        self.connection.next_event = self._event_to_answer  # type: ignore[method-assign]  # see there
+
+    def _event_to_answer(self) -> Any:
+        """Once an answer says that it is the last, what stands behind its request is nobody's:
+        taken for a failure it would close the connection before that answer is out."""
+        is_last = self.connection.their_state is h11.MUST_CLOSE
+        return h11.NEED_DATA if is_last else self._next_event()
+
     async def handle(self, event: Event) -> None:
+        is_last = self.connection.their_state is h11.MUST_CLOSE
+        if is_last and isinstance(event, RawData) and event.data:
+            return
         await super().handle(event)
         if isinstance(event, Closed):
             self.reading.cancel()

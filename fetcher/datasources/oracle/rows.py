@@ -4,7 +4,7 @@ A result ends when the server says so; every other end raises.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import oracledb
@@ -14,6 +14,7 @@ from fetcher.datasources.oracle.errors import (
     INVALID_FILTER,
     INVALID_FILTER_VALUE,
     INVALID_TEXT,
+    PROTOCOL,
 )
 from fetcher.datasources.oracle.query import TableQuery
 from fetcher.datasources.oracle.rendering import ValueRenderer
@@ -143,10 +144,20 @@ class TableReader:
                 or selected.type.max_bytes * 4 > self._max_cell_bytes
             ):
                 self._check_sizes(selected.field, values)
-            cells.append(render(values))
+            cells.append(self._rendered(selected.field, render, values))
         texts = self._encoded(cells)
         self._waiting.extend(texts)
         self._waiting_bytes += sum(map(len, texts))
+
+    def _rendered(
+        self, field: str, render: Callable[[Sequence[object]], list[str]], values: Sequence[Any]
+    ) -> list[str]:
+        """A column's cells as JSON; its name is told where one is no value of its type."""
+        try:
+            return render(values)
+        except (ValueError, ArithmeticError):
+            pass
+        raise self._failure(PROTOCOL, field)
 
     def _encoded(self, cells: Sequence[Sequence[str]]) -> list[bytes]:
         """The rows; broken bytes of texts stand in their cells as half characters."""

@@ -4,7 +4,7 @@ import pytest
 
 from fetcher.datasources.oracle.types import LARGE, column_type
 from scripts.types_document.golden import OPTION_SETS, GoldenValue, exact_json, matrix
-from tests.unit.datasources.oracle.test_rows import one_cell
+from tests.unit.datasources.oracle.one_read import one_cell
 
 
 def catalogue_of(value: GoldenValue) -> tuple[object, ...]:
