@@ -32,7 +32,8 @@ class Crash(Exception):
 
 
 def crash() -> Crash:
-    secrets = [os.environ[name] for name in SECRET_NAMES if MARK in os.environ.get(name, "")]
+    given = [os.environ.get(name, "") for name in sorted(SECRET_NAMES)]
+    secrets = [value for value in given if MARK in value]
     told = [spelt for each in [*secrets, MASTER_KEY] for spelt in map(respelt(each).get, QUOTED)]
     made = Crash(*told)
     made.__cause__ = ConnectionError(*told)

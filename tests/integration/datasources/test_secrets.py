@@ -264,7 +264,7 @@ async def _oracle(request: pytest.FixtureRequest) -> AsyncIterator[Ways]:
     FakeDatabase(answers=answers).install(request.getfixturevalue("monkeypatch"))
     yield {
         "a value that is no number": Way(
-            connection=ORACLE, table="T", fields=("ID", "S"), reason="unknown"
+            connection=ORACLE, table="T", fields=("ID", "S"), reason="protocol"
         ),
         "no certificates": Way(
             connection=replace(ORACLE, tls=TlsSettings(mode="verify", **CANARY_TLS)), reason="tls"
