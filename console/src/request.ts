@@ -95,17 +95,28 @@ export function valueOf(text: string, kind: Kind): string | number | boolean | E
   return (kind === "number" ? numberOf(text.trim()) : undefined) ?? text;
 }
 
+/** Linux takes 128 KiB of one argument. */
+const MOST_OF_AN_ARGUMENT = 100_000;
+
 /** The request as a command for a POSIX shell; a token is never in it. */
 export function asCurl(url: string, request: JobRequest, asksForToken: boolean): string {
   const lines = [`curl -sS -X POST ${quoted(url)}`, `-H 'Content-Type: application/json'`];
   if (asksForToken) lines.push(`-H "Authorization: Bearer $FETCHER_TOKEN"`);
-  lines.push(`-d ${quoted(writeJson(request))}`);
+  const json = writeJson(request);
+  const isArgument = new TextEncoder().encode(json).length < MOST_OF_AN_ARGUMENT;
+  // the JSON is one line, so no line of it ends it
+  lines.push(isArgument ? `-d ${quoted(json)}` : `--data-binary @- <<'JSON'\n${json}\nJSON`);
   return lines.join(" \\\n  ");
 }
 
 /** What opens a stored result where the service's settings are, for a POSIX shell. */
 export function asOpening(path: string): string {
   return `fetcher open-result ${quoted(path)} --output=result.json`;
+}
+
+/** What opens a downloaded result, by a consumer's two keys or the service's. */
+export function asOpeningOfFile(name: string, hmac: string, size: number): string {
+  return `fetcher open-file ${quoted(name)} --hmac=${quoted(hmac)} --size=${size} --output=result.json`;
 }
 
 function quoted(text: string): string {

@@ -163,6 +163,43 @@ def open_result(
 
 
 @app.command
+def open_file(
+    file: Path,
+    /,
+    *,
+    hmac: str,
+    size: int,
+    output: Path | None = None,
+    role: RoleOption = None,
+) -> int:
+    """Verify and decrypt a result that was downloaded as it is stored, and print or save it.
+
+    No service and no store is asked. The keys are FETCHER_EXTERNAL_HMAC_KEY and FETCHER_STORAGE_KEY
+    (what `fetcher keys derive` prints), else derived from APP_ENC_KEY, or `master.key` of the data
+    folder, and APP_ENC_KEY_PREVIOUS. Nothing is printed or saved before all of it was verified.
+    Exit codes: 0; 1 it could not be read or written; 2 settings or usage; 3 the file is not the
+    result that was stored.
+
+    Parameters
+    ----------
+    file
+        What `GET /v1/fetcher/{id}/result` or the console's download gave, or a copy of the object.
+    hmac
+        `result.hmac` of the event, `resultHmac` of the job.
+    size
+        `result.sizeBytes` of the event, `sizeBytes` of the job: of the document, not of this file.
+    output
+        A file to write to (created with mode 0600) instead of printing.
+    """
+    from fetcher.bootstrap.results import ExpectedResult
+    from fetcher.cli.file_opening import open_sealed_file, result_keys
+
+    keys = result_keys(variables_here(), role)
+    expected = ExpectedResult(hmac, size)
+    return open_sealed_file(file, keys=keys, expected=expected, output=output)
+
+
+@app.command
 def verify_event(
     file: str = "-",
     /,
@@ -192,11 +229,12 @@ def verify_event(
         A line of JSON for each message.
     """
     from fetcher.cli import event_verification as verification
+    from fetcher.cli.consumer_keys import EXTERNAL_KEY, ConsumerKeyMalformed, consumer_key_in
 
     try:
-        key = verification.external_key_in(variables_here())
-    except verification.InputUnreadable as unreadable:
-        complain(f"verify-event: {unreadable}")
+        key = consumer_key_in(variables_here(), EXTERNAL_KEY)
+    except ConsumerKeyMalformed as malformed:
+        complain(f"verify-event: {malformed}")
         return EXIT_SETTINGS
     if key is not None:
         keys = verification.EventKeys(valid=[key])

@@ -18,9 +18,7 @@ from fetcher.consumer import (
 )
 from fetcher.domain.json_text import JsonTextError, parse
 from fetcher.domain.json_values import JsonValue
-from fetcher.log_secrets import live_secrets
 
-KEY_VARIABLE: Final = "FETCHER_EXTERNAL_HMAC_KEY"
 MAX_INPUT_BYTES: Final = 64 * 1024 * 1024
 STANDARD_INPUT: Final = "-"
 ENDED: Final = "signed by a former key, which verifies nothing since APP_ENC_KEY_PREVIOUS_UNTIL"
@@ -54,24 +52,6 @@ class EventKeys:
 
     valid: list[bytes] = field(repr=False)
     ended: list[bytes] = field(default_factory=list, repr=False)
-
-
-def external_key_in(environment: Mapping[str, str]) -> bytes | None:
-    """The key that ``fetcher keys derive`` prints, masked in logs from then on.
-
-    Raise InputUnreadable for what is none.
-    """
-    text = environment.get(KEY_VARIABLE, "").strip()
-    if not text:
-        return None
-    live_secrets.hold([text])
-    try:
-        key = bytes.fromhex(text)
-    except ValueError:
-        key = b""
-    if len(key) < 32:
-        raise InputUnreadable(f"{KEY_VARIABLE}: not 64 hexadecimal digits")
-    return key
 
 
 def run_verification(file: str, *, keys: EventKeys, route: Route, as_json: bool) -> int:

@@ -24,11 +24,16 @@ def open_stored_result(
     except KNOWN_FAILURES as failed:
         complain(f"open-result: {describe(failed)}")
         return EXIT_REJECTED if isinstance(failed, ResultRejected) else EXIT_FAILED
+    return write_or_complain("open-result", opened, output)
+
+
+def write_or_complain(command: str, opened: OpenedResult, output: Path | None) -> int:
+    """Print or save it, and close it; the exit code."""
     try:
         with opened:
             write(opened, output)
     except OSError as failed:
-        complain(f"open-result: {output or 'standard output'}: {failed.strerror}")
+        complain(f"{command}: {output or 'standard output'}: {failed.strerror}")
         return EXIT_FAILED
     return 0
 

@@ -32,8 +32,9 @@ NOT_READ_FAMILIES: Final = (
 
 ELSEWHERE: Final = frozenset(
     {
-        *("FETCHER_EXTERNAL_HMAC_KEY", "FETCHER_DEMO_POSTGRES_DSN"),
+        *("FETCHER_EXTERNAL_HMAC_KEY", "FETCHER_STORAGE_KEY"),
         *("FETCHER_TOKEN", "FETCHER_TOKEN_FILE"),
+        "FETCHER_DEMO_POSTGRES_DSN",
     }
 )
 """Read by commands, not by the service."""

@@ -37,6 +37,7 @@ COMMANDS: dict[tuple[str, ...], bool] = {
     ("--help",): True,
     ("dlq", "list"): False,
     ("open-result", "no/such.json"): False,
+    ("open-file", "no-such-file", "--hmac=x", "--size=1"): False,
     ("keys", "rotate", "--dry-run"): False,
     ("audit", "list"): False,
     ("jobs", "list"): False,

@@ -3,6 +3,7 @@
 import json
 import re
 import sqlite3
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -156,6 +157,63 @@ def test_a_request_that_cannot_be_what_it_seems_is_none(api: Api, page: Page) ->
         expect(page.get_by_role("button", name="Run")).to_be_disabled()
         request_of(page).fill(of % (asked, deep[1:-1]))
         expect(page.get_by_role("button", name="Run")).to_be_enabled()
+
+
+def test_a_large_request_is_read_when_its_writer_pauses(api: Api, page: Page) -> None:
+    """Its thousands of values are lines of the list that the filter's field shows."""
+    page.goto(console(api, "/build?source=__proto__&table=constructor"))
+    values = [f"value-{number:06}".ljust(70, "-") for number in range(9_000)]
+    data = {
+        "mappedFields": {"__proto__": {"constructor": ["id"]}},
+        "filters": {"__proto__": {"constructor": {"id": {"in": values}}}},
+    }
+    request = {"dataRequest": data, "metadata": {"source": PRODUCT}}
+    text = json.dumps(request)
+    assert len(text) > 600_000
+    written, run = request_of(page), page.get_by_role("button", name="Run")
+    expect(run).to_be_enabled()
+    written.fill(text[:-1])
+    expect(run).to_be_disabled()
+    expect(page.get_by_text("This is no request yet")).to_be_visible()
+    written.press("End")
+    written.press("Control+End")
+    written.press("}")
+    expect(run).to_be_enabled()
+    # what is left before its writer has paused is read all the same
+    written.press("Control+Home")
+    written.press("x")
+    written.blur()
+    expect(page.get_by_text("This is no request yet")).to_be_visible()
+    written.press("Control+Home")
+    written.press("Delete")
+    page.get_by_role("link", name="Jobs").press("Enter")
+    page.go_back()
+    expect(request_of(page)).to_have_value(re.compile("value-008999"))
+    expect(page.get_by_role("button", name="Run")).to_be_enabled()
+    assert api.job(posted_by_curl(page)["jobId"])["filters"] == data["filters"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_request_as_a_command_is_the_same_request(api: Api, page: Page, name: str) -> None:
+    page.goto(console(api, "/build"))
+    mapped = {"constructor": {name: list(NAMES)}}
+    request = {"dataRequest": {"mappedFields": mapped}, "metadata": {"source": PRODUCT}}
+    request_of(page).fill(json.dumps(request))
+    expect(page.get_by_role("button", name="Run")).to_be_enabled()
+    job = api.job(posted_by_curl(page)["jobId"])
+    assert job["mappedFields"] == mapped
+
+
+def posted_by_curl(page: Page) -> Any:
+    """The answer to what a person copies and runs in a shell."""
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy as curl").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    command = page.evaluate("navigator.clipboard.readText()")
+    ended = subprocess.run(
+        ["sh"], input=command, capture_output=True, text=True, timeout=60, check=True
+    )
+    return json.loads(ended.stdout)
 
 
 def test_lists_of_small_pages_are_whole_and_keep_what_is_typed(api: Api, page: Page) -> None:

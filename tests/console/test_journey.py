@@ -1,6 +1,10 @@
 """A person's first visit, from an empty service to the downloaded result."""
 
+import json
 import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,11 +92,26 @@ def test_from_the_first_visit_to_the_downloaded_result(
         page.get_by_role("button", name="Signed and encrypted").click()
     stored = tmp_path / "fetcher-data" / "objects" / api.job(job_id)["resultPath"]
     assert Path(download.value.path()).read_bytes() == stored.read_bytes()
+    download.value.save_as(tmp_path / download.value.suggested_filename)
     job = api.job(job_id)
-    command = f"fetcher open-result '{job['resultPath']}' --output=result.json"
-    expect(page.get_by_role("region", name="Open the result")).to_contain_text(command)
     expect(page.get_by_text(f"({job['sizeBytes']} bytes)", exact=True)).to_be_visible()
-    assert len(opened(tmp_path, job_id)["shop"]["items"]) == 7
+    document = opened(tmp_path, job_id)
+    assert len(document["shop"]["items"]) == 7
+    commands = page.get_by_role("region", name="Open the result").locator("code").all_inner_texts()
+    assert [command.split()[1] for command in commands] == ["open-file", "open-result"]
+    for command in commands:
+        (tmp_path / "result.json").unlink(missing_ok=True)
+        ended = run_fetcher(command, tmp_path)
+        assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
+        assert json.loads((tmp_path / "result.json").read_text()) == document
+
+
+def run_fetcher(command: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    """As a person would who copies it into a shell."""
+    script = f'fetcher() {{ {shlex.quote(sys.executable)} -m fetcher "$@"; }}; {command}'
+    return subprocess.run(
+        ["sh", "-c", script], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def test_the_request_is_edited_as_json_and_by_clicking_alike(api: Api, page: Page) -> None:
@@ -132,6 +151,14 @@ def test_jobs_that_end_elsewhere_appear_by_themselves(api: Api, page: Page) -> N
     expect(row).to_contain_text("completed")
     expect(row).to_contain_text("300 rows")
     expect(row.get_by_title(made, exact=True)).to_have_text(made[-8:])
+    by_id = page.get_by_label("Job by its id")
+    by_id.fill(made[-8:])
+    by_id.press("Enter")
+    expect(page.get_by_text("A whole id, such as")).to_be_visible()
+    by_id.fill(f" {made.upper()} ")
+    by_id.press("Enter")
+    expect(page).to_have_url(re.compile(f"/jobs/{made}$"))
+    page.go_back()
     row.get_by_role("link").click()
     expect(page).to_have_url(re.compile(f"/jobs/{made}$"))
     refusal = {"errorCode": "FET-1026", "title": "Result Too Large", "message": "33554432"}

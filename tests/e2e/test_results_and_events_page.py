@@ -194,6 +194,16 @@ def test_the_commands_of_the_page(
     assert saved.stat().st_mode & 0o777 == 0o600
     assert (keys / "same.json").read_bytes() == saved.read_bytes()
 
+    file = keys / "downloaded.sealed"
+    file.write_bytes(
+        s3_client.get_object(Bucket=cluster.bucket, Key=job["resultPath"])["Body"].read()
+    )
+    asked = {name: environment[name] for name in ("RESULT_HMAC", "RESULT_SIZE")}
+    asked |= {"FILE": str(file), "FETCHER_EXTERNAL_HMAC_KEY": (keys / "external.key").read_text()}
+    opened = run_shell(BLOCKS["downloaded"], environment=asked, folder=keys)
+    assert opened.returncode == 0, opened.stderr
+    assert (keys / "downloaded.json").read_bytes() == saved.read_bytes()
+
     saved.unlink()
     tamper(s3_client, cluster.bucket, job["resultPath"])
     opened = run_shell(BLOCKS["open"], environment=environment, folder=keys)

@@ -4,7 +4,7 @@ import { ceilings, type Ceilings } from "../api/document";
 import { copyOf, readJson, writeJson } from "../api/exact";
 import { address, asProblem, type Problem } from "../api/http";
 import { connections, jobs } from "../api/operations";
-import type { Connection, Filters, Mismatch, Schema, Table, ValidJob } from "../api/types";
+import type { Connection, Filters, JobRequest, Mismatch, Schema, Table, ValidJob } from "../api/types";
 import { mayFit, type Kind } from "../kinds";
 import { addTable, areClicked, asCurl, draft, empty, parseRequest, removeTable, setProduct } from "../request";
 import { go, href, place } from "../router";
@@ -15,7 +15,7 @@ import { useLoaded, useShown } from "../ui/load";
 import { Button, Copy, Empty, Failed, Field, Loading, Notice } from "../ui/parts";
 import { Rows } from "../ui/rows";
 import { tell } from "../ui/toasts";
-import { allConnections } from "./connections";
+import { allConnections, MostConnections } from "./connections";
 import { hasWords, search } from "./schema";
 import { ChosenTable, kindsOf } from "./chosen-table";
 
@@ -25,6 +25,9 @@ const ROW_HEIGHT = 40;
 const NOT_ASSIGNED = "FET-1014";
 /** Of the connections so many are listed at once, besides those that are open or asked. */
 const MOST_LISTED = 12;
+/** A request of so many characters takes its time to read: it is read when its writer pauses. */
+const LARGE = 100_000;
+const PAUSE_MS = 400;
 
 export function BuildPage() {
   const list = useLoaded((abort) => allConnections(abort), [product.value]);
@@ -152,6 +155,7 @@ function SourceList({ connections: all, open, onOpen, onSchema, schemas, limits 
           </li>
         ))}
       </ul>
+      <MostConnections listed={all.length} />
       {shown.length < found.length ? <Button onClick={() => setIsWhole(true)}>{t.moreSources(found.length - shown.length)}</Button> : null}
     </>
   );
@@ -213,9 +217,12 @@ function startFields(fields: string[], limits: Ceilings | undefined): string[] {
 
 function RequestPanel({ ready, wrongFilters }: { ready: boolean; wrongFilters: string[] }) {
   const request = draft.value;
-  const written = writeJson(request, 2);
+  const written = useMemo(() => writeJson(request, 2), [request]);
   const [text, setText] = useState(written);
   const [wrong, setWrong] = useState("");
+  const [isUnread, setUnread] = useState(false);
+  const unread = useRef<{ text: string; timer: ReturnType<typeof setTimeout> } | undefined>(undefined);
+  const typed = useRef<JobRequest>(request);
   const [valid, setValid] = useState<ValidJob>();
   const [problem, setProblem] = useState<Problem>();
   const key = useMemo(() => randomKey(), [written]);
@@ -229,15 +236,38 @@ function RequestPanel({ ready, wrongFilters }: { ready: boolean; wrongFilters: s
   }, [written]);
   useEffect(() => {
     // what is being typed is kept as it is, as long as it means the same
-    if (sameRequest(text, written)) return;
+    if (request === typed.current || sameRequest(text, written)) return;
     setText(written);
     setWrong("");
   }, [request]);
+  const readsNow = useRef(readNow);
+  readsNow.current = readNow;
+  useEffect(() => () => readsNow.current(), []);
 
   function edit(next: string): void {
     setText(next);
+    clearTimeout(unread.current?.timer);
+    unread.current = undefined;
+    if (next.length <= LARGE) {
+      read(next);
+      return;
+    }
+    unread.current = { text: next, timer: setTimeout(() => readsNow.current(), PAUSE_MS) };
+    setUnread(true);
+  }
+
+  function readNow(): void {
+    if (!unread.current) return;
+    const { text: next, timer } = unread.current;
+    clearTimeout(timer);
+    unread.current = undefined;
+    read(next);
+  }
+
+  function read(next: string): void {
+    setUnread(false);
     try {
-      draft.value = parseRequest(next);
+      draft.value = typed.current = parseRequest(next);
       setWrong("");
     } catch (error) {
       setWrong(error instanceof Error ? error.message : String(error));
@@ -270,14 +300,14 @@ function RequestPanel({ ready, wrongFilters }: { ready: boolean; wrongFilters: s
     }
   }
 
-  const off = !ready || wrong !== "" || wrongFilters.length > 0;
+  const off = !ready || wrong !== "" || isUnread || wrongFilters.length > 0;
   return (
     <section class="card" aria-label={t.runTitle}>
       <h2>{t.runTitle}</h2>
       <div class="actions">
         <Button kind="primary" disabled={off} onClick={run}>{t.run}</Button>
         <Button disabled={off} onClick={check}>{t.validate}</Button>
-        <Copy text={asCurl(address("v1/fetcher"), request, token.value !== "")} label={t.curl} />
+        <Copy text={() => asCurl(address("v1/fetcher"), request, token.value !== "")} label={t.curl} />
       </div>
       {wrongFilters.length > 0 ? <p class="error" role="status">{t.wrongFilters(wrongFilters.join(", "))}</p> : null}
       {problem ? (
@@ -288,7 +318,7 @@ function RequestPanel({ ready, wrongFilters }: { ready: boolean; wrongFilters: s
       ) : null}
       {valid ? <Valid job={valid} /> : null}
       <Field label={t.json} hint={t.jsonHint} error={wrong ? t.jsonWrong(wrong) : undefined}>
-        {(ids) => <textarea {...ids} class="code request" spellcheck={false} value={text} onInput={(event) => edit(event.currentTarget.value)} />}
+        {(ids) => <textarea {...ids} class="code request" spellcheck={false} value={text} onInput={(event) => edit(event.currentTarget.value)} onBlur={readNow} />}
       </Field>
     </section>
   );

@@ -1,12 +1,13 @@
 // All connections: found, tested, changed and deleted.
 import { signal } from "@preact/signals";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { asProblem, type Problem } from "../api/http";
 import { connections, operations } from "../api/operations";
 import type { Connection, ConnectionBreaker, ConnectionPage } from "../api/types";
 import { href, place, replaceQuery } from "../router";
 import { isProduct, product, visitor } from "../session";
 import { texts } from "../texts";
+import { count } from "../ui/format";
 import { useLoaded, useShown } from "../ui/load";
 import { Badge, Button, Dialog, Empty, Failed, Field, Loading } from "../ui/parts";
 import { tell } from "../ui/toasts";
@@ -34,6 +35,11 @@ async function allPages(read: (page: number) => Promise<ConnectionPage>): Promis
   return found;
 }
 
+/** That there may be more than are read. */
+export function MostConnections({ listed }: { listed: number }) {
+  return listed >= MOST ? <p class="hint" role="status">{t.most(count(MOST))}</p> : null;
+}
+
 export function ConnectionsPage() {
   const list = useLoaded((abort) => allConnections(abort), [product.value]);
   // who may read connections need not be one who may read operations
@@ -49,6 +55,19 @@ export function ConnectionsPage() {
   const unassigned = useLoaded(
     (abort) => (areOwnerless ? allPages((page) => connections.unassigned(page, abort)) : Promise.resolve([])), [areOwnerless],
   );
+  // what has the focus may be gone with the row
+  const isDone = useRef(false);
+  useEffect(() => {
+    if (!isDone.current) return;
+    isDone.current = false;
+    if (document.activeElement === document.body) document.getElementById("main")?.focus({ preventScroll: true });
+  }, [list.value]);
+  function done(connection: Connection): void {
+    isDone.current = true;
+    setRemoving((open) => other(open, connection));
+    setAssigning((open) => other(open, connection));
+    list.reload();
+  }
   const assignable = unassigned.value && new Set(unassigned.value.map((each) => each.id));
   const shown = all.filter((each) => (!type || each.type === type) && matches(each, words));
   return (
@@ -74,6 +93,7 @@ export function ConnectionsPage() {
                 )}
               </Field>
               <p class="faint" role="status">{t.count(shown.length, all.length)}</p>
+              <MostConnections listed={all.length} />
             </div>
             {shown.length === 0 ? <Empty title={t.noMatch} /> : (
               <div class="table-box">
@@ -100,13 +120,13 @@ export function ConnectionsPage() {
         )
       ) : list.loading ? <Loading /> : null}
       {removing ? (
-        <RemoveDialog connection={removing} onClose={() => setRemoving(undefined)} onRemoved={() => { setRemoving((now) => other(now, removing)); list.reload(); }} />
+        <RemoveDialog connection={removing} onClose={() => setRemoving(undefined)} onRemoved={() => done(removing)} />
       ) : null}
       {assigning ? (
         <AssignDialog
           connection={assigning}
           onClose={() => setAssigning(undefined)}
-          onAssigned={() => { setAssigning((now) => other(now, assigning)); list.reload(); }}
+          onAssigned={() => done(assigning)}
         />
       ) : null}
     </>

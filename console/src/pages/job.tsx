@@ -1,11 +1,11 @@
 // One job: how far it is, why it failed and what to do, its result.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { copyOf, ExactNumber, writeJson } from "../api/exact";
 import { showsRows } from "../api/document";
 import { asProblem, type Problem } from "../api/http";
 import { connections, jobs } from "../api/operations";
 import type { Job, Preview } from "../api/types";
-import { asOpening, draft } from "../request";
+import { asOpening, asOpeningOfFile, draft } from "../request";
 import { go, href } from "../router";
 import { texts } from "../texts";
 import { between, bytes, count, seconds, time } from "../ui/format";
@@ -26,6 +26,7 @@ export function JobPage({ id }: { id: string }) {
   const loaded = useLoaded((abort) => jobs.get(id, abort), [id], ended ? 0 : LOOK_MS);
   const job = loaded.value;
   useEffect(() => setEnded(job !== undefined && hasEnded(job)), [job?.status]);
+  const request = useMemo(() => (job ? writeJson(requestOf(job), 2) : ""), [job]);
   if (!job) {
     if (!loaded.problem) return <Loading />;
     if (loaded.problem.status === 404 || loaded.problem.code === "FET-0404") return <Empty title={t.unknown}><a href={href(["jobs"])}>{texts.app.jobs}</a></Empty>;
@@ -40,7 +41,7 @@ export function JobPage({ id }: { id: string }) {
       <div class="split">
         <div>
           <Facts job={job} />
-          {job.status === "completed" && job.resultPath && !job.resultDeletedAt ? <OpeningCard path={job.resultPath} /> : null}
+          {job.status === "completed" && !job.resultDeletedAt ? <OpeningCard job={job} /> : null}
           <ProgressCard job={job} />
           {job.attempts?.length ? <Attempts job={job} /> : null}
         </div>
@@ -49,9 +50,9 @@ export function JobPage({ id }: { id: string }) {
           <section class="card">
             <div class="page-head">
               <h2>{t.request}</h2>
-              <Copy text={writeJson(requestOf(job), 2)} />
+              <Copy text={request} />
             </div>
-            <pre tabIndex={0}>{writeJson(requestOf(job), 2)}</pre>
+            <pre tabIndex={0}>{request}</pre>
           </section>
         </div>
       </div>
@@ -95,7 +96,7 @@ function Head({ job, onChange }: { job: Job; onChange: () => void }) {
   });
   const download = () => attempt(async () => {
     const answer = await jobs.result(job.id);
-    save(await answer.blob(), `${job.id}.sealed`);
+    save(await answer.blob(), sealedName(job));
   });
 
   return (
@@ -113,6 +114,10 @@ function Head({ job, onChange }: { job: Job; onChange: () => void }) {
       {problem ? <Failed problem={problem} /> : null}
     </>
   );
+}
+
+function sealedName(job: Job): string {
+  return `${job.id}.sealed`;
 }
 
 function save(content: Blob, name: string): void {
@@ -158,19 +163,29 @@ function Facts({ job }: { job: Job }) {
   );
 }
 
-/** The sealed bytes say nothing to who has downloaded them: the command takes the key under which they lie. */
-function OpeningCard({ path }: { path: string }) {
-  const command = asOpening(path);
+/** The sealed bytes say nothing to who has downloaded them. */
+function OpeningCard({ job }: { job: Job }) {
+  const { resultPath, resultHmac, sizeBytes } = job;
   return (
     <section class="card" aria-label={t.open}>
-      <div class="page-head">
-        <h2>{t.open}</h2>
-        <Copy text={command} />
-      </div>
-      <p class="hint">{t.openText}</p>
-      <p><code>{command}</code></p>
-      <p class="hint">{t.storedAs(path)}</p>
+      <h2>{t.open}</h2>
+      {resultHmac && sizeBytes != null ? <Command text={t.openFileText} command={asOpeningOfFile(sealedName(job), resultHmac, sizeBytes)} /> : null}
+      {resultPath ? (
+        <>
+          <Command text={t.openText} command={asOpening(resultPath)} />
+          <p class="hint">{t.storedAs(resultPath)}</p>
+        </>
+      ) : null}
     </section>
+  );
+}
+
+function Command({ text, command }: { text: string; command: string }) {
+  return (
+    <div class="command">
+      <p class="hint">{text}</p>
+      <p><code>{command}</code> <Copy text={command} /></p>
+    </div>
   );
 }
 

@@ -5,7 +5,7 @@ import { jobs, type JobQuery } from "../api/operations";
 import { follow, type StreamEvent } from "../api/stream";
 import type { EndedJob, JobPage, JobStatus, JobSummary } from "../api/types";
 import { isActive, leavesGap, renewed, withAgain, withEnded, without } from "../job-rows";
-import { href, place, replaceQuery } from "../router";
+import { go, href, place, replaceQuery } from "../router";
 import { product, token } from "../session";
 import { texts } from "../texts";
 import { ago, beginOf, between, bytes, count, seconds, time } from "../ui/format";
@@ -22,6 +22,7 @@ const LOOK_AT_OLDER_MS = 30_000;
 const MOST_BETWEEN = 500;
 const STATUSES: JobStatus[] = ["pending", "processing", "completed", "failed", "cancelled"];
 export const TONES: Record<JobStatus, Tone> = { pending: "idle", processing: "busy", completed: "good", failed: "bad", cancelled: "warn" };
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const FILTERS = ["status", "source", "connection", "startDate", "endDate"] as const;
 
 export function JobsPage() {
@@ -64,6 +65,7 @@ export function JobsPage() {
         {input("connection", t.connection)}
         {input("startDate", t.from, true)}
         {input("endDate", t.until, true)}
+        <FindJob />
       </div>
       {list.problem ? <Failed problem={list.problem}><Button onClick={list.reload}>{texts.common.reload}</Button></Failed> : null}
       {list.items.length > 0 ? (
@@ -75,6 +77,21 @@ export function JobsPage() {
         </>
       ) : list.loading ? <Loading /> : list.problem ? null : <Empty title={t.empty}><p>{t.emptyText}</p></Empty>}
     </>
+  );
+}
+
+/** The list shows the ends of ids; logs and events have whole ones. */
+function FindJob() {
+  const [wrong, setWrong] = useState(false);
+  function find(text: string): void {
+    const id = text.trim().toLowerCase();
+    setWrong(id !== "" && !UUID.test(id));
+    if (UUID.test(id)) go(["jobs", id]);
+  }
+  return (
+    <Field label={t.find} error={wrong ? t.noId : undefined}>
+      {(ids) => <SettledInput ids={ids} type="search" value="" onSettled={find} />}
+    </Field>
   );
 }
 
@@ -136,8 +153,26 @@ function useJobs(chosen: JobQuery, key: string): JobList {
     setCursor(undefined);
     setLoading(true);
 
+    // one look at a time: an answer that is older than the rows would put a gap between them
+    let isLooking = false;
+    let isAsked = false;
     async function look(): Promise<void> {
+      if (isLooking) {
+        isAsked = true;
+        return;
+      }
+      isLooking = true;
+      isAsked = false;
       clearTimeout(timer);
+      const goesOn = await lookOnce();
+      isLooking = false;
+      if (!goesOn || ended.signal.aborted) return;
+      if (isAsked) soon();
+      else timer = setTimeout(again, LOOK_MS);
+    }
+
+    /** Whether to look again. */
+    async function lookOnce(): Promise<boolean> {
       try {
         const page = await joined(await jobs.list(filters, ended.signal));
         setProblem(undefined);
@@ -151,14 +186,14 @@ function useJobs(chosen: JobQuery, key: string): JobList {
           if (performance.now() - lookedAtOlder > LOOK_AT_OLDER_MS) await lookAtOlder();
         }
       } catch (error) {
-        if (ended.signal.aborted) return;
+        if (ended.signal.aborted) return false;
         const found = asProblem(error);
         setProblem(found);
         setLoading(false);
-        if (found.isRefusal) return;
+        return !found.isRefusal;
       }
       setLoading(false);
-      timer = setTimeout(again, LOOK_MS);
+      return true;
     }
 
     /** The newest page with those behind it, down to what is shown: nobody looks while the page is hidden. */

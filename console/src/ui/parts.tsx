@@ -156,13 +156,15 @@ export function Dialog({ title, onClose, children }: DialogProps) {
   );
 }
 
-export function Copy({ text, label = texts.common.copy }: { text: string; label?: string }) {
+/** `text` may be made when it is asked for. */
+export function Copy({ text, label = texts.common.copy }: { text: string | (() => string); label?: string }) {
   const [done, setDone] = useState(false);
   async function copy(): Promise<void> {
+    const copied = typeof text === "string" ? text : text();
     try {
-      await navigator.clipboard.writeText(text);
+      await navigator.clipboard.writeText(copied);
     } catch {
-      copyBySelection(text);
+      copyBySelection(copied);
     }
     setDone(true);
     setTimeout(() => setDone(false), 2000);

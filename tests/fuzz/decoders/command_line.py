@@ -21,6 +21,7 @@ _COMMANDS = (
     "demo",
     "check-config --role=all --json",
     "open-result a/b.json --hmac ab --size 7 --output f --role worker --tenant t",
+    "open-file f.sealed --hmac ab --size 7 --output f --role worker",
     "verify-event - --exchange e --routing-key job.failed --json --role manager",
     "backup folder --with-master-key --json",
     "restore folder --json --role all",
