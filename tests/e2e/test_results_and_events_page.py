@@ -27,7 +27,7 @@ ROWS = {"sales_db": {"orders": [{"id": 9007199254741993, "total": "1100.00"}]}}
 
 
 def test_every_block_of_the_page_is_run_by_this_module() -> None:
-    assert set(BLOCKS) == {"keys", "consumer.py", "verify", "open", "routing.py"}
+    assert set(BLOCKS) == {"keys", "consumer.py", "verify", "open", "downloaded", "routing.py"}
     assert unnamed_blocks(PAGE) == 2, "but for the installation, which says why"
 
 

@@ -25,7 +25,7 @@ RUN_BY: Final[Mapping[str, Mapping[str, str]]] = {
     ),
     "docs/tenants.md": dict.fromkeys(("new", "ready", "look"), "tests/e2e/test_tenants_page.py"),
     "docs/results-and-events.md": dict.fromkeys(
-        ("keys", "verify", "open"), "tests/e2e/test_results_and_events_page.py"
+        ("keys", "verify", "open", "downloaded"), "tests/e2e/test_results_and_events_page.py"
     ),
 }
 """Page to block to the module that runs it."""
