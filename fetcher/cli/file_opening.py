@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from tempfile import SpooledTemporaryFile
+from typing import IO, Final
 
 from fetcher.bootstrap.clock import utc_now
 from fetcher.bootstrap.keys import existing_key_ring
@@ -14,11 +15,17 @@ from fetcher.cli.consumer_keys import (
     ConsumerKeyMalformed,
     consumer_key_in,
 )
-from fetcher.cli.exits import EXIT_FAILED, EXIT_REJECTED
+from fetcher.cli.exits import EXIT_FAILED, EXIT_REJECTED, EXIT_SETTINGS
 from fetcher.cli.printing import complain
 from fetcher.cli.result_opening import write_or_complain
 from fetcher.cli.shared_options import RoleName, settings_for
-from fetcher.crypto.opener import OpenedResult, ResultDefect, ResultRejected, open_result
+from fetcher.crypto.opener import (
+    MEMORY_BYTES,
+    OpenedResult,
+    ResultDefect,
+    ResultRejected,
+    open_result,
+)
 from fetcher.domain.errors import StartRefused
 from fetcher.settings import SettingsRefused
 
@@ -68,7 +75,11 @@ def result_keys(environment: Mapping[str, str], role: RoleName | None) -> list[R
 def open_sealed_file(
     file: Path, *, keys: list[ResultKeys], expected: ExpectedResult, output: Path | None
 ) -> int:
-    """Nothing is written before all of it was verified."""
+    """Nothing is written before all of it was verified. Raise OutputFailed."""
+    if output is not None and is_same_file(file, output):
+        # Half written, as on a full disk, it would be neither of the two.
+        complain(f"{COMMAND}: --output: {output} is the file that is to be opened")
+        return EXIT_SETTINGS
     try:
         opened = opened_by_one(file, keys, expected)
     except ResultRejected as rejected:
@@ -83,6 +94,14 @@ def open_sealed_file(
     return write_or_complain(COMMAND, opened, output)
 
 
+def is_same_file(file: Path, output: Path) -> bool:
+    """A pipe or a terminal may be both."""
+    try:
+        return file.is_file() and file.samefile(output)
+    except OSError:
+        return False
+
+
 def opened_by_one(
     file: Path, keys: list[ResultKeys], expected: ExpectedResult
 ) -> OpenedResult | None:
@@ -91,24 +110,34 @@ def opened_by_one(
     Raise ResultRejected where none does, or OSError.
     """
     *others, last = keys
-    for each in others:
-        try:
-            return opened_by(file, each, expected)
-        except ResultRejected as rejected:
-            if rejected.defect is not ResultDefect.NOT_AUTHENTIC:
-                raise
-    return opened_by(file, last, expected)
+    # Base64 takes a third more: what is longer than this is refused for its size.
+    most = 2 * max(expected.size_bytes, 0) + PART_BYTES
+    with file.open("rb") as source, SpooledTemporaryFile(max_size=MEMORY_BYTES) as copy:
+        sealed: IO[bytes] = source
+        if others and not source.seekable():
+            # A pipe gives its bytes once, and each of the keys reads them all.
+            while copy.tell() < most and (part := source.read(PART_BYTES)):
+                copy.write(part)
+            sealed = copy
+        for each in others:
+            try:
+                return opened_by(sealed, each, expected)
+            except ResultRejected as rejected:
+                if rejected.defect is not ResultDefect.NOT_AUTHENTIC:
+                    raise
+        return opened_by(sealed, last, expected)
 
 
-def opened_by(file: Path, keys: ResultKeys, expected: ExpectedResult) -> OpenedResult | None:
-    with file.open("rb") as sealed:
-        opened = open_result(
-            iter(lambda: sealed.read(PART_BYTES), b""),
-            storage_key=keys.storage,
-            hmac_key=keys.external,
-            expected_hmac=expected.hmac,
-            expected_size=expected.size_bytes,
-        )
+def opened_by(sealed: IO[bytes], keys: ResultKeys, expected: ExpectedResult) -> OpenedResult | None:
+    if sealed.seekable():
+        sealed.seek(0)
+    opened = open_result(
+        iter(lambda: sealed.read(PART_BYTES), b""),
+        storage_key=keys.storage,
+        hmac_key=keys.external,
+        expected_hmac=expected.hmac,
+        expected_size=expected.size_bytes,
+    )
     if not keys.has_ended:
         return opened
     opened.close()

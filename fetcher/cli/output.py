@@ -42,6 +42,17 @@ OUTPUT: Final = cast("TextIO", _Output())
 """Where commands print; raises OutputFailed."""
 
 
+def write_bytes(content: bytes) -> None:
+    """On standard output, whatever its encoding. Raise OutputFailed."""
+    try:
+        sys.stdout.buffer.write(content)
+    except OSError as error:
+        failed = _failed(error)
+    else:
+        return
+    raise failed
+
+
 def _failed(error: OSError) -> OutputFailed:
     """What lies in the stream's buffer would fail once more at the interpreter's end."""
     with suppress(OSError, ValueError):

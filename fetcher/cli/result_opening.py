@@ -2,6 +2,7 @@
 
 import codecs
 import os
+import stat
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import trio
 from fetcher.bootstrap.command_target import CommandTarget
 from fetcher.bootstrap.results import KNOWN_FAILURES, ExpectedResult, fetch_result
 from fetcher.cli.exits import EXIT_FAILED, EXIT_REJECTED
+from fetcher.cli.output import OUTPUT, write_bytes
 from fetcher.cli.printing import complain
 from fetcher.crypto.opener import OpenedResult, ResultRejected
 from fetcher.domain.visible_text import visible_in_json
@@ -28,12 +30,12 @@ def open_stored_result(
 
 
 def write_or_complain(command: str, opened: OpenedResult, output: Path | None) -> int:
-    """Print or save it, and close it; the exit code."""
+    """Print or save it, and close it; the exit code. Raise OutputFailed."""
     try:
         with opened:
             write(opened, output)
     except OSError as failed:
-        complain(f"{command}: {output or 'standard output'}: {failed.strerror}")
+        complain(f"{command}: {output}: {failed.strerror}")
         return EXIT_FAILED
     return 0
 
@@ -50,12 +52,12 @@ def show(opened: OpenedResult) -> None:
     """Byte by byte, but on a terminal: there the rows move no cursor, and it is the same JSON."""
     if not sys.stdout.isatty():
         for chunk in opened.chunks():
-            sys.stdout.buffer.write(chunk)
+            write_bytes(chunk)
     else:
         texts = codecs.iterdecode(opened.chunks(), "utf-8")
         for text in texts:
-            sys.stdout.buffer.write(visible_in_json(text).encode())
-    sys.stdout.flush()
+            write_bytes(visible_in_json(text).encode())
+    OUTPUT.flush()
 
 
 def describe(failed: Exception) -> str:
@@ -63,9 +65,13 @@ def describe(failed: Exception) -> str:
 
 
 def save(opened: OpenedResult, output: Path) -> None:
-    """A file that only its owner can read, also where one with another mode lay there before."""
+    """A file that only its owner can read, also where one with another mode lay there before.
+
+    A pipe or a device (`/dev/null`) is not ours to close to others.
+    """
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(file.fileno(), 0o600)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.fchmod(descriptor, 0o600)
         for chunk in opened.chunks():
             file.write(chunk)

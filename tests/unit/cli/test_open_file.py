@@ -1,6 +1,8 @@
 """`fetcher open-file`: a downloaded result is opened without a service and without a store."""
 
 import base64
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -165,3 +167,68 @@ def test_a_file_that_is_not_there_or_no_file_is_exit_code_1(
     assert open_file(DERIVED) == (1, b"", "open-file: sealed: No such file or directory\n")
     (tmp_path / "sealed").mkdir()
     assert open_file(DERIVED) == (1, b"", "open-file: sealed: Is a directory\n")
+
+
+def test_the_file_itself_is_no_place_for_what_is_in_it(open_file: Command, tmp_path: Path) -> None:
+    (tmp_path / "other-name").hardlink_to(tmp_path / "sealed")
+    refused = "open-file: --output: other-name is the file that is to be opened\n"
+    assert open_file(DERIVED, "--output=other-name") == (2, b"", refused)
+    assert (tmp_path / "sealed").read_bytes() == vectors.RESULT_OBJECT
+
+
+@pytest.mark.parametrize("environment", [DERIVED, FORMER], ids=["one key", "a former key"])
+def test_a_pipe_is_read_once_whatever_keys_there_are(
+    open_file: Command, environment: dict[str, str], tmp_path: Path
+) -> None:
+    reader, writer = os.pipe()
+    os.write(writer, vectors.RESULT_OBJECT)
+    os.close(writer)
+    (tmp_path / "sealed").unlink()
+    (tmp_path / "sealed").symlink_to(f"/dev/fd/{reader}")
+    assert open_file(environment) == (0, vectors.RESULT_PLAINTEXT, "")
+    os.close(reader)
+
+
+def test_a_pipe_without_an_end_is_not_the_result(open_file: Command, tmp_path: Path) -> None:
+    (tmp_path / "sealed").unlink()
+    letters = ["sh", "-c", r"exec tr '\0' A < /dev/zero"]
+    with subprocess.Popen(letters, stdout=subprocess.PIPE) as endless:
+        assert endless.stdout
+        (tmp_path / "sealed").symlink_to(f"/dev/fd/{endless.stdout.fileno()}")
+        told = open_file(FORMER)
+        endless.kill()
+    assert told == (3, b"", "open-file: result rejected: wrong size\n")
+
+
+def test_a_pipe_keeps_its_mode(open_file: Command, tmp_path: Path) -> None:
+    """As `/dev/null` has to, which everybody's programs write to."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    pipe.chmod(0o644)
+    with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+        assert open_file(DERIVED, "--output=pipe")[0] == 0
+        assert reader.communicate(timeout=60)[0] == vectors.RESULT_PLAINTEXT
+    assert pipe.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_reader_who_has_seen_enough_is_told_nothing(tmp_path: Path) -> None:
+    (tmp_path / "sealed").write_bytes(vectors.RESULT_OBJECT)
+    reader, writer = os.pipe()
+    os.close(reader)
+    asked = [f"--hmac={vectors.RESULT_HMAC}", f"--size={len(vectors.RESULT_PLAINTEXT)}"]
+    for output, ending in (
+        (writer, (141, b"")),
+        (os.open("/dev/full", os.O_WRONLY), (1, b"fetcher: standard output: No space left")),
+    ):
+        ended = subprocess.run(
+            [sys.executable, "-m", "fetcher", "open-file", "sealed", *asked],
+            cwd=tmp_path,
+            env=DERIVED
+            | {"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(__file__).parents[3])},
+            stdout=output,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+        os.close(output)
+        assert (ended.returncode, ended.stderr[: len(ending[1]) or None]) == ending
