@@ -8,13 +8,20 @@ import { texts } from "./texts";
 
 export const draft = signal<JobRequest>(empty());
 
+/** Of what is typed and not read yet: whatever else changes the request changes what it says. */
+export const unread = signal<{ read: () => void } | undefined>(undefined);
+
 export function empty(): JobRequest {
   return copyOf({ dataRequest: { mappedFields: {} }, metadata: { source: product.peek() } });
 }
 
-visitor.subscribe(() => {
-  draft.value = empty();
-});
+/** In place of all that was there, also of what was being typed. */
+export function begin(request: JobRequest): void {
+  unread.value = undefined;
+  draft.value = request;
+}
+
+visitor.subscribe(() => begin(empty()));
 
 const e = texts.build.errors;
 /** The service refuses what is nested deeper, and the page could not show it. */
@@ -41,6 +48,7 @@ export function parseRequest(text: string): JobRequest {
 }
 
 function change(edit: (mapped: MappedFields, filters: Filters) => void): void {
+  unread.peek()?.read();
   const next = copyOf(draft.peek());
   const filters: Filters = next.dataRequest.filters ?? copyOf({});
   edit(next.dataRequest.mappedFields, filters);
@@ -86,6 +94,7 @@ export function setConditions(source: string, table: string, field: string, cond
 }
 
 export function setProduct(source: string): void {
+  unread.peek()?.read();
   draft.value = copyOf({ ...draft.peek(), metadata: { ...draft.peek().metadata, source } });
 }
 

@@ -188,3 +188,80 @@ def test_a_deletion_that_ends_late_closes_no_other_dialog(api: Api, page: Page) 
     expect(page.get_by_role("button", name="Delete still-asked")).to_have_count(0)
     # the row that had it is gone
     expect(page.get_by_role("main")).to_be_focused()
+
+
+def test_what_is_typed_is_read_before_a_table_that_comes_late(api: Api, page: Page) -> None:
+    """Whatever is shown is what runs: neither of the two takes the place of the other."""
+    page.goto(console(api, "/build"))
+    written = page.get_by_label("The request").last
+    with held(page, "**/schema?**", "GET") as waiting:
+        page.goto(console(api, "/build?source=shop&table=items"))
+        until_held(page, waiting)
+        stop_pauses(page)
+        written.fill(large_request("typed"))
+        expect(page.get_by_role("button", name="Run")).to_be_disabled()
+    expect(page.get_by_role("region", name="shop · items")).to_be_visible()
+    expect(page.get_by_role("region", name="shop · orders")).to_be_visible()
+    expect(written).to_have_value(re.compile('"items"'))
+    expect(written).to_have_value(re.compile('"note": "typed'))
+    expect(page.get_by_role("button", name="Run")).to_be_enabled()
+
+
+def test_what_one_has_typed_is_not_read_for_the_next(api: Api, page: Page) -> None:
+    listed = "**/v1/management/connections?**"
+    page.route(listed, lambda route: route.fulfill(status=401, body="no"), times=1)
+    page.goto(console(api, "/build"))
+    give_token(page, token_of("one", 1))
+    expect(page.get_by_role("button", name="shop SQLITE")).to_be_visible()
+    page.route(listed, lambda route: route.fulfill(status=401, body="no"), times=1)
+    page.get_by_role("link", name="Connections").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.evaluate("location.hash = '#/build'")
+    expect(page.get_by_text("SQLITE").first).to_be_visible()
+    with held(page, listed, "GET") as waiting, held(page, "**/openapi.json", "GET"):
+        give_token(page, token_of("another", 1))
+        until_held(page, waiting)
+        stop_pauses(page)
+        written = page.get_by_label("The request").last
+        written.fill(large_request("of one"))
+        expect(page.get_by_role("button", name="Run")).to_be_disabled()
+    expect(page.get_by_role("button", name="shop SQLITE")).to_be_visible()
+    expect(written).to_have_value(re.compile(r'"mappedFields": {}'))
+
+
+def stop_pauses(page: Page) -> None:
+    """As if the writer never paused."""
+    page.evaluate(
+        "() => { const wait = setTimeout;"
+        " window.setTimeout = (call, ms, ...rest) => wait(call, ms === 400 ? 1e8 : ms, ...rest); }"
+    )
+
+
+def large_request(note: str) -> str:
+    metadata = {"source": "acme-reports", "note": note.ljust(120_000, "-")}
+    data = {"mappedFields": {"shop": {"orders": ["id"]}}}
+    return json.dumps({"dataRequest": data, "metadata": metadata})
+
+
+def test_a_test_of_what_was_changed_since_says_nothing(api: Api, page: Page) -> None:
+    found = register(api, "changed-since")
+    page.goto(console(api))
+    with held(page, "**/test") as waiting:
+        page.get_by_role("button", name="Test changed-since").click()
+        until_held(page, waiting)
+        page.get_by_role("link", name="Edit changed-since").click()
+        page.get_by_label("File").fill("not-there.db")
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_text("changed-since is saved")).to_be_visible()
+    row = page.get_by_role("row").filter(has=page.get_by_text("changed-since", exact=True))
+    page.wait_for_timeout(1000)
+    expect(row).to_contain_text("not tested")
+    assert api.call("DELETE", f"/v1/management/connections/{found['id']}").status == 204
+
+
+def test_copying_leaves_the_focus_where_it_was(api: Api, page: Page) -> None:
+    """Where the page is not secure, as on plain HTTP, a text is copied by its selection."""
+    choose_items(page, api)
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.get_by_role("button", name="Copy as curl").press("Enter")
+    expect(page.get_by_role("button", name="Copied")).to_be_focused()

@@ -6,7 +6,7 @@ import { address, asProblem, type Problem } from "../api/http";
 import { connections, jobs } from "../api/operations";
 import type { Connection, Filters, JobRequest, Mismatch, Schema, Table, ValidJob } from "../api/types";
 import { mayFit, type Kind } from "../kinds";
-import { addTable, areClicked, asCurl, draft, empty, parseRequest, removeTable, setProduct } from "../request";
+import { addTable, areClicked, asCurl, begin, draft, empty, parseRequest, removeTable, setProduct, unread } from "../request";
 import { go, href, place } from "../router";
 import { product, token } from "../session";
 import { texts } from "../texts";
@@ -59,6 +59,7 @@ export function BuildPage() {
   const arrived = schemas[wanted];
   useEffect(() => {
     const table = arrived?.tables.find((each) => each.name === wantedTable);
+    readNow();
     if (!table || draft.peek().dataRequest.mappedFields[wanted]?.[table.name]) return;
     addTable(wanted, table.name, startFields(table.fields, limits.value));
     const owner = list.value?.find((each) => each.configName === wanted)?.productName;
@@ -69,7 +70,7 @@ export function BuildPage() {
     <>
       <div class="page-head">
         <h1>{t.title}</h1>
-        <Button onClick={() => { draft.value = empty(); }}>{t.clear}</Button>
+        <Button onClick={() => begin(empty())}>{t.clear}</Button>
       </div>
       <div class="builder">
         <section class="card" aria-label={t.sources}>
@@ -220,8 +221,6 @@ function RequestPanel({ ready, wrongFilters }: { ready: boolean; wrongFilters: s
   const written = useMemo(() => writeJson(request, 2), [request]);
   const [text, setText] = useState(written);
   const [wrong, setWrong] = useState("");
-  const [isUnread, setUnread] = useState(false);
-  const unread = useRef<{ text: string; timer: ReturnType<typeof setTimeout> } | undefined>(undefined);
   const typed = useRef<JobRequest>(request);
   const [valid, setValid] = useState<ValidJob>();
   const [problem, setProblem] = useState<Problem>();
@@ -240,32 +239,21 @@ function RequestPanel({ ready, wrongFilters }: { ready: boolean; wrongFilters: s
     setText(written);
     setWrong("");
   }, [request]);
-  const readsNow = useRef(readNow);
-  readsNow.current = readNow;
-  useEffect(() => () => readsNow.current(), []);
+  useEffect(() => readNow, []);
 
   function edit(next: string): void {
     setText(next);
-    clearTimeout(unread.current?.timer);
-    unread.current = undefined;
     if (next.length <= LARGE) {
       read(next);
       return;
     }
-    unread.current = { text: next, timer: setTimeout(() => readsNow.current(), PAUSE_MS) };
-    setUnread(true);
-  }
-
-  function readNow(): void {
-    if (!unread.current) return;
-    const { text: next, timer } = unread.current;
-    clearTimeout(timer);
-    unread.current = undefined;
-    read(next);
+    const typing = { read: () => read(next) };
+    unread.value = typing;
+    setTimeout(() => { if (unread.peek() === typing) typing.read(); }, PAUSE_MS);
   }
 
   function read(next: string): void {
-    setUnread(false);
+    unread.value = undefined;
     try {
       draft.value = typed.current = parseRequest(next);
       setWrong("");
@@ -300,7 +288,7 @@ function RequestPanel({ ready, wrongFilters }: { ready: boolean; wrongFilters: s
     }
   }
 
-  const off = !ready || wrong !== "" || isUnread || wrongFilters.length > 0;
+  const off = !ready || wrong !== "" || unread.value !== undefined || wrongFilters.length > 0;
   return (
     <section class="card" aria-label={t.runTitle}>
       <h2>{t.runTitle}</h2>
@@ -322,6 +310,10 @@ function RequestPanel({ ready, wrongFilters }: { ready: boolean; wrongFilters: s
       </Field>
     </section>
   );
+}
+
+function readNow(): void {
+  unread.peek()?.read();
 }
 
 function sameRequest(text: string, written: string): boolean {

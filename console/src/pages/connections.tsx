@@ -18,7 +18,10 @@ const t = texts.connections;
 /** `breaker`: when the service's own view of the connection had last changed before the test. */
 type Tested = ({ ms: number } | { problem: Problem }) & { breaker: string | undefined };
 const tested = signal<Record<string, Tested>>({});
+/** The last test of each: of an earlier one, or of what was changed since, the answer says nothing. */
+const asked = new Map<string, symbol>();
 visitor.subscribe(() => {
+  asked.clear();
   tested.value = {};
 });
 
@@ -208,16 +211,19 @@ function State({ id, breaker }: { id: string; breaker: ConnectionBreaker | undef
 /** Tries the connection and keeps what came of it for the list. */
 async function test(id: string, known: ConnectionBreaker | undefined): Promise<void> {
   const breaker = known?.changedAt;
+  const mine = Symbol();
+  asked.set(id, mine);
   let result: Tested;
   try {
     result = { ms: (await connections.test(id)).latencyMs, breaker };
   } catch (error) {
     result = { problem: asProblem(error), breaker };
   }
-  tested.value = { ...tested.value, [id]: result };
+  if (asked.get(id) === mine) tested.value = { ...tested.value, [id]: result };
 }
 
 export function forgetTest(id: string): void {
+  asked.delete(id);
   const { [id]: _gone, ...rest } = tested.value;
   tested.value = rest;
 }

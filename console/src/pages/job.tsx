@@ -5,7 +5,7 @@ import { showsRows } from "../api/document";
 import { asProblem, type Problem } from "../api/http";
 import { connections, jobs } from "../api/operations";
 import type { Job, Preview } from "../api/types";
-import { asOpening, asOpeningOfFile, draft } from "../request";
+import { asOpening, asOpeningOfFile, begin } from "../request";
 import { go, href } from "../router";
 import { texts } from "../texts";
 import { between, bytes, count, seconds, time } from "../ui/format";
@@ -107,7 +107,7 @@ function Head({ job, onChange }: { job: Job; onChange: () => void }) {
           {hasEnded(job) ? <Button onClick={rerun}>{t.rerun}</Button> : (
             <Button kind="danger" disabled={Boolean(job.cancelRequestedAt)} onClick={cancel}>{job.cancelRequestedAt ? texts.jobs.cancelling : t.cancel}</Button>
           )}
-          <Button onClick={() => { draft.value = copyOf(requestOf(job)); go(["build"]); }}>{t.reuse}</Button>
+          <Button onClick={() => { begin(copyOf(requestOf(job))); go(["build"]); }}>{t.reuse}</Button>
           {job.status === "completed" && !job.resultDeletedAt ? <Button kind="primary" label={t.downloadHint} onClick={download}>{t.download}</Button> : null}
         </div>
       </div>

@@ -174,10 +174,12 @@ export function Copy({ text, label = texts.common.copy }: { text: string | (() =
 
 // navigator.clipboard is there in secure contexts alone; a page on plain http is none.
 function copyBySelection(text: string): void {
+  const { activeElement: focused } = document;
   const area = document.createElement("textarea");
   area.value = text;
   (document.querySelector("dialog[open]") ?? document.body).append(area);
   area.select();
   document.execCommand("copy");
   area.remove();
+  if (focused instanceof HTMLElement) focused.focus({ preventScroll: true });
 }
