@@ -107,10 +107,23 @@ export function isNoNumber(value: unknown, kind: Kind): boolean {
   return kind === "number" && typeof value === "string" && value.trim() !== "" && !NUMBER_WORDS.includes(value);
 }
 
+/** Whether it has the form of a day that no calendar has. */
+export function isNoDay(value: unknown, kind: Kind): boolean {
+  if (kind !== "time" || typeof value !== "string") return false;
+  const [, year, month, day] = /^\s*(\d{4})-(\d{2})-(\d{2})(?!\d)/.exec(value)?.map(Number) ?? [];
+  if (year === undefined || month === undefined || day === undefined) return false;
+  return month < 1 || month > 12 || day < 1 || day > daysOf(year, month);
+}
+
+function daysOf(year: number, month: number): number {
+  const isLeap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  return month === 2 ? (isLeap ? 29 : 28) : [4, 6, 9, 11].includes(month) ? 30 : 31;
+}
+
 /** Whether no value is missing or sure to be refused; of most kinds only the database knows. */
 export function mayFit(values: unknown[], kind: Kind): boolean {
-  if (kind !== "number" && kind !== "boolean") return true;
-  return values.every((value) => !(typeof value === "string" && value.trim() === "") && !isNoNumber(value, kind));
+  if (kind !== "number" && kind !== "boolean" && kind !== "time") return true;
+  return values.every((value) => !(typeof value === "string" && value.trim() === "") && !isNoNumber(value, kind) && !isNoDay(value, kind));
 }
 
 const ORDERED = ["gt", "gte", "lt", "lte", "between"];

@@ -104,6 +104,7 @@ export function valueOf(text: string, kind: Kind): string | number | boolean | E
   return (kind === "number" ? numberOf(text.trim()) : undefined) ?? text;
 }
 
+const NEXT_LINE = " \\\n  ";
 /** Linux takes 128 KiB of one argument. */
 const MOST_OF_AN_ARGUMENT = 100_000;
 
@@ -115,17 +116,17 @@ export function asCurl(url: string, request: JobRequest, asksForToken: boolean):
   const isArgument = new TextEncoder().encode(json).length < MOST_OF_AN_ARGUMENT;
   // the JSON is one line, so no line of it ends it
   lines.push(isArgument ? `-d ${quoted(json)}` : `--data-binary @- <<'JSON'\n${json}\nJSON`);
-  return lines.join(" \\\n  ");
+  return lines.join(NEXT_LINE);
 }
 
 /** What opens a stored result where the service's settings are, for a POSIX shell. */
 export function asOpening(path: string): string {
-  return `fetcher open-result ${quoted(path)} --output=result.json`;
+  return [`fetcher open-result ${quoted(path)}`, "--output=result.json"].join(NEXT_LINE);
 }
 
 /** What opens a downloaded result, by a consumer's two keys or the service's. */
 export function asOpeningOfFile(name: string, hmac: string, size: number): string {
-  return `fetcher open-file ${quoted(name)} --hmac=${quoted(hmac)} --size=${size} --output=result.json`;
+  return [`fetcher open-file ${quoted(name)}`, `--hmac=${quoted(hmac)}`, `--size=${size}`, "--output=result.json"].join(NEXT_LINE);
 }
 
 function quoted(text: string): string {

@@ -60,7 +60,8 @@ def result_keys(environment: Mapping[str, str], role: RoleName | None) -> list[R
     try:
         ring = existing_key_ring(settings_for(role))
     except StartRefused as refused:
-        raise SettingsRefused(list(refused.problems)) from None
+        hint = f"{EXTERNAL_KEY} and {STORAGE_KEY}: not set either"
+        raise SettingsRefused([*refused.problems, hint]) from None
     now = utc_now()
     return [
         ResultKeys(

@@ -97,7 +97,7 @@ def test_from_the_first_visit_to_the_downloaded_result(
     expect(page.get_by_text(f"({job['sizeBytes']} bytes)", exact=True)).to_be_visible()
     document = opened(tmp_path, job_id)
     assert len(document["shop"]["items"]) == 7
-    commands = page.get_by_role("region", name="Open the result").locator("code").all_inner_texts()
+    commands = page.get_by_role("region", name="Open the result").locator("pre").all_inner_texts()
     assert [command.split()[1] for command in commands] == ["open-file", "open-result"]
     for command in commands:
         (tmp_path / "result.json").unlink(missing_ok=True)
@@ -141,6 +141,40 @@ def test_the_request_is_edited_as_json_and_by_clicking_alike(api: Api, page: Pag
     expect(written).not_to_have_value(re.compile("filters"))
 
 
+def test_what_no_job_could_take_is_told_before_it_runs(api: Api, page: Page) -> None:
+    api.connect({"configName": "shop", "type": "SQLITE", "databaseName": "shop.db"})
+    page.goto(console(api, "/build?source=shop&table=items"))
+    run = page.get_by_role("button", name="Run", exact=True)
+    expect(run).to_be_enabled()
+    product = page.get_by_role("region", name="What is asked for").get_by_label("Product")
+    product.fill(" ")
+    expect(page.get_by_text("This is needed")).to_be_visible()
+    expect(run).to_be_disabled()
+    product.fill(PRODUCT)
+    expect(run).to_be_enabled()
+    table = page.get_by_role("region", name="shop · items")
+    table.get_by_label("Field", exact=True).select_option("made")
+    table.get_by_role("button", name="Add filter").click()
+    expect(page.get_by_text("A value is missing, or cannot be one")).to_be_visible()
+    expect(run).to_be_disabled()
+    value = table.get_by_label("Value: made")
+    for day, is_one in (
+        ("2026-02-30", False),
+        ("2028-02-29", True),
+        ("2100-02-29T00:00:00Z", False),
+        ("2026-13-01", False),
+        ("2026-04-31", False),
+        ("2026-01-08T06:07:08Z", True),
+    ):
+        value.fill(day)
+        expect(table.get_by_text("No such day")).to_have_count(0 if is_one else 1)
+        expect(run).to_be_enabled() if is_one else expect(run).to_be_disabled()
+    value.fill("2026-01-08")
+    run.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("completed")
+    expect(page.get_by_text("11 rows", exact=False).first).to_be_visible()
+
+
 def test_jobs_that_end_elsewhere_appear_by_themselves(api: Api, page: Page) -> None:
     api.connect({"configName": "shop", "type": "SQLITE", "databaseName": "shop.db"})
     page.goto(console(api, "/jobs"))
@@ -151,14 +185,15 @@ def test_jobs_that_end_elsewhere_appear_by_themselves(api: Api, page: Page) -> N
     expect(row).to_contain_text("completed")
     expect(row).to_contain_text("300 rows")
     expect(row.get_by_title(made, exact=True)).to_have_text(made[-8:])
-    by_id = page.get_by_label("Job by its id")
-    by_id.fill(made[-8:])
-    by_id.press("Enter")
-    expect(page.get_by_text("A whole id, such as")).to_be_visible()
-    by_id.fill(f" {made.upper()} ")
-    by_id.press("Enter")
-    expect(page).to_have_url(re.compile(f"/jobs/{made}$"))
-    page.go_back()
+    for asked in (made[-8:], f" {made.upper()} "):
+        by_id = page.get_by_label("Job by its id")
+        by_id.fill("no such id")
+        by_id.press("Enter")
+        expect(page.get_by_text("No job of those listed ends so")).to_be_visible()
+        by_id.fill(asked)
+        by_id.press("Enter")
+        expect(page).to_have_url(re.compile(f"/jobs/{made}$"))
+        page.go_back()
     row.get_by_role("link").click()
     expect(page).to_have_url(re.compile(f"/jobs/{made}$"))
     refusal = {"errorCode": "FET-1026", "title": "Result Too Large", "message": "33554432"}

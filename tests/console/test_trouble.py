@@ -153,6 +153,9 @@ def explained(api: Api, page: Page) -> None:
     page.get_by_role("listitem").get_by_role("link").click()
     page.get_by_role("button", name="Cancel job").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("cancelled")
+    expect(page.get_by_text("The job was cancelled. Run it again")).to_be_visible()
+    expect(page.get_by_role("region", name="Why it failed")).to_have_count(0)
+    expect(page.get_by_text("nothing was read")).to_be_visible()
     page.goto(console(api))
     page.get_by_role("button", name="Delete sales_db").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
@@ -170,7 +173,7 @@ def test_the_access_token_is_asked_for_and_kept_nowhere(browser: Browser, tmp_pa
         expect(dialog).to_contain_text("This service asks who you are")
         expect(dialog.get_by_label("Access token")).to_be_focused()
         give_token(page, "a-wrong-one")
-        expect(dialog).to_contain_text("refused the request without a valid token")
+        expect(dialog).to_contain_text("The token was refused.")
         expect(dialog.get_by_label("Access token")).to_be_focused()
         give_token(page, secret)
         expect(page.get_by_text("No connection yet")).to_be_visible()
@@ -182,11 +185,20 @@ def test_the_access_token_is_asked_for_and_kept_nowhere(browser: Browser, tmp_pa
         assert secret not in page.content()
         page.goto(console(api, "/jobs"))
         expect(page.get_by_text("live", exact=True)).to_be_visible()
+        page.set_viewport_size({"width": 360, "height": 740})
+        keep_picture(page, "token-360")
+        labels = [label.bounding_box() for label in page.locator(".top-settings span").all()]
+        assert [box is not None and box["height"] < 30 for box in labels] == [True, True]
+        page.set_viewport_size({"width": 1280, "height": 900})
+        page.goto(console(api, "/operations"))
         page.reload()
         expect(dialog).to_contain_text("This service asks who you are")
         dialog.get_by_role("button", name="Close").click()
-        expect(page.get_by_role("alert")).to_be_visible()
+        expect(page.get_by_role("alert")).to_have_count(1)
         expect(dialog).to_have_count(0)
+        page.get_by_role("button", name="Enter a token").click()
+        give_token(page, secret)
+        expect(page.get_by_role("region", name="Queues")).to_be_visible()
 
 
 def test_what_was_seen_with_a_token_goes_with_it(browser: Browser, tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ export function BuildPage() {
   useEffect(() => setOpen(wanted), [wanted]);
   const databaseOf = (source: string) => schemas[source]?.type ?? list.value?.find((each) => each.configName === source)?.type;
   const tableOf = (source: string, table: string) => schemas[source]?.tables.find((each) => each.name === table);
+  const lacksProduct = sources.length > 0 && String(metadata["source"] ?? "").trim() === "";
   const wrongFilters = fieldsOfWrong(dataRequest.filters ?? {}, (source, table) => kindsOf(tableOf(source, table), databaseOf(source)));
   const keep = (schema: Schema) => setSchemas((all) => Object.assign(copyOf({}), all, { [schema.configName]: schema }));
 
@@ -84,7 +85,7 @@ export function BuildPage() {
         <section aria-label={t.chosen}>
           <div class="card">
             <h2>{t.chosen}</h2>
-            <Field label={t.product} hint={t.productHint} required>
+            <Field label={t.product} hint={t.productHint} error={lacksProduct ? texts.form.errors.required : undefined} required>
               {(ids) => <input {...ids} value={String(metadata["source"] ?? "")} onInput={(event) => setProduct(event.currentTarget.value)} />}
             </Field>
           </div>
@@ -101,7 +102,7 @@ export function BuildPage() {
             />
           )))}
         </section>
-        <RequestPanel ready={sources.length > 0} wrongFilters={wrongFilters} />
+        <RequestPanel ready={sources.length > 0 && !lacksProduct} wrongFilters={wrongFilters} />
       </div>
     </>
   );
@@ -331,7 +332,7 @@ function Mismatches({ found }: { found: Mismatch[] }) {
         <li key={[each.dataSourceId, each.table, each.field, each.type].join("\n")}>
           <code>{[each.dataSourceId, each.table, each.field].filter(Boolean).join(" · ")}</code>: {t.mismatch[each.type] ?? each.type}
           {each.candidates?.length ? `, ${t.candidates(each.candidates.join(", "))}` : ""}
-          {each.stage ? ` ${texts.failures.advice(each.stage, each.reason)}` : ""}
+          {each.stage ? `. ${texts.failures.advice(each.stage, each.reason)}` : ""}
         </li>
       ))}
     </ul>

@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { copyOf, writeJson } from "../api/exact";
 import type { Conditions, DatabaseType, Table } from "../api/types";
-import { isNoNumber, kindOf, operatorsOf, type Kind } from "../kinds";
+import { isNoDay, isNoNumber, kindOf, operatorsOf, type Kind } from "../kinds";
 import { addTable, draft, removeTable, setConditions, valueOf } from "../request";
 import { texts } from "../texts";
 import { Button, Field } from "../ui/parts";
@@ -185,7 +185,7 @@ function Values({ field, operator, values, kind, onChange }: { field: string; op
       aria-label={`${label}: ${field}`}
       placeholder={kind === "time" ? t.filterTime : label}
       title={kind === "time" ? t.filterTimeHint : undefined}
-      aria-invalid={isNoNumber(values[index], kind)}
+      aria-invalid={isNoNumber(values[index], kind) || isNoDay(values[index], kind)}
       inputMode={kind === "number" ? "decimal" : undefined}
       value={shown(values[index] ?? "")}
       onInput={(event) => onChange(Object.assign([...values], { [index]: valueOf(event.currentTarget.value, kind) }))}
@@ -194,9 +194,14 @@ function Values({ field, operator, values, kind, onChange }: { field: string; op
   return (
     <>
       {operator === "between" ? <>{input(0, t.filterFrom)}{input(1, t.filterTo)}</> : input(0, t.filterValue)}
-      {values.some((value) => isNoNumber(value, kind)) ? <span class="error" role="status">{t.noNumber}</span> : null}
+      <WhatIsWrong values={values} kind={kind} />
     </>
   );
+}
+
+function WhatIsWrong({ values, kind }: { values: unknown[]; kind: Kind }) {
+  const text = values.some((value) => isNoNumber(value, kind)) ? t.noNumber : values.some((value) => isNoDay(value, kind)) ? t.noDay : undefined;
+  return text ? <span class="error" role="status">{text}</span> : null;
 }
 
 /** Values one a line. What is typed stays as it is; an empty line is no value. */
@@ -210,14 +215,14 @@ function ValueList({ field, values, kind, onChange }: { field: string; values: u
         rows={2}
         aria-label={`${t.filterValues}: ${field}`}
         placeholder={t.filterValues}
-        aria-invalid={values.some((value) => isNoNumber(value, kind))}
+        aria-invalid={values.some((value) => isNoNumber(value, kind) || isNoDay(value, kind))}
         value={meant === written ? text : written}
         onInput={(event) => {
           setText(event.currentTarget.value);
           onChange(linesOf(event.currentTarget.value).map((each) => valueOf(each, kind)));
         }}
       />
-      {values.some((value) => isNoNumber(value, kind)) ? <span class="error" role="status">{t.noNumber}</span> : null}
+      <WhatIsWrong values={values} kind={kind} />
     </>
   );
 }

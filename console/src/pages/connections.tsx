@@ -81,7 +81,7 @@ export function ConnectionsPage() {
       </div>
       {list.problem ? <Failed problem={list.problem}><Button onClick={list.reload}>{texts.common.reload}</Button></Failed> : null}
       {list.value ? (
-        all.length === 0 ? <Empty title={t.empty}><p>{t.emptyText}</p></Empty> : (
+        all.length === 0 ? <NoConnections /> : (
           <>
             <div class="filters">
               <Field label={t.searchLabel}>
@@ -134,6 +134,11 @@ export function ConnectionsPage() {
       ) : null}
     </>
   );
+}
+
+function NoConnections() {
+  if (product.value === "") return <Empty title={t.empty}><p>{t.emptyText}</p></Empty>;
+  return <Empty title={t.emptyOf(product.value)}><p>{t.emptyOfText}</p></Empty>;
 }
 
 /** The dialog that is open stays, unless it is the one of what is done. */

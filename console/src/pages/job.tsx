@@ -41,7 +41,7 @@ export function JobPage({ id }: { id: string }) {
       <div class="split">
         <div>
           <Facts job={job} />
-          {job.status === "completed" && !job.resultDeletedAt ? <OpeningCard job={job} /> : null}
+          {job.status === "completed" && !job.resultDeletedAt && (job.resultPath || job.resultHmac) ? <OpeningCard job={job} /> : null}
           <ProgressCard job={job} />
           {job.attempts?.length ? <Attempts job={job} /> : null}
         </div>
@@ -132,6 +132,7 @@ function save(content: Blob, name: string): void {
 function WhyItFailed({ job }: { job: Job }) {
   const error = job.error;
   if (!error) return null;
+  if (job.status === "cancelled") return <Notice><p>{texts.failures.advice(error.stage, error.reason, error.code)}</p></Notice>;
   return (
     <section class="notice bad" aria-label={t.failure}>
       <p class="notice-title">{t.failure}</p>
@@ -155,6 +156,7 @@ function Facts({ job }: { job: Job }) {
   return (
     <section class="card">
       <dl class="facts">{rows.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
+      <p><Copy text={job.id} label={t.copyId} /></p>
       {job.resultDeletedAt ? <p>{t.resultGone}: {time(job.resultDeletedAt)}</p> : null}
       {job.rowCount != null && job.sizeBytes != null ? <p><strong>{texts.jobs.result(count(job.rowCount), bytes(job.sizeBytes))}</strong> <span class="faint">{t.exactly(job.sizeBytes)}</span></p> : null}
       {notes.length > 0 ? <><h3>{t.notes}</h3><ul>{notes.map((note) => <li key={note}>{note}</li>)}</ul></> : null}
@@ -184,7 +186,8 @@ function Command({ text, command }: { text: string; command: string }) {
   return (
     <div class="command">
       <p class="hint">{text}</p>
-      <p><code>{command}</code> <Copy text={command} /></p>
+      <pre tabIndex={0} aria-label={text}>{command}</pre>
+      <Copy text={command} />
     </div>
   );
 }
@@ -206,7 +209,7 @@ function ProgressCard({ job }: { job: Job }) {
         const rate = rates[source];
         return (
           <div class="source-progress" key={source}>
-            <p><strong>{source}</strong> <span class="faint">{rows === 0 ? (hasEnded(job) ? t.noRows : t.noProgress) : `${t.rows(count(rows), !isDone && all ? count(all) : null)}, ${bytes(size)}`}{rate && !hasEnded(job) ? ` · ${t.rate(count(Math.round(rate)))}` : ""}</span></p>
+            <p><strong>{source}</strong> <span class="faint">{rows === 0 ? (job.status === "completed" ? t.noRows : hasEnded(job) ? t.nothingRead : t.noProgress) : `${t.rows(count(rows), !isDone && all ? count(all) : null)}, ${bytes(size)}`}{rate && !hasEnded(job) ? ` · ${t.rate(count(Math.round(rate)))}` : ""}</span></p>
             {isDone || (all && !hasEnded(job)) || (hasEnded(job) && rows > 0)
               ? <progress aria-label={source} max={isDone || all ? most : rows * 2} value={isDone ? most : rows} />
               : !hasEnded(job) && job.status === "processing" ? <progress aria-label={source} /> : <progress aria-label={source} max={1} value={0} />}

@@ -65,7 +65,7 @@ export function JobsPage() {
         {input("connection", t.connection)}
         {input("startDate", t.from, true)}
         {input("endDate", t.until, true)}
-        <FindJob />
+        <FindJob listed={list.items} />
       </div>
       {list.problem ? <Failed problem={list.problem}><Button onClick={list.reload}>{texts.common.reload}</Button></Failed> : null}
       {list.items.length > 0 ? (
@@ -81,12 +81,13 @@ export function JobsPage() {
 }
 
 /** The list shows the ends of ids; logs and events have whole ones. */
-function FindJob() {
+function FindJob({ listed }: { listed: JobSummary[] }) {
   const [wrong, setWrong] = useState(false);
   function find(text: string): void {
-    const id = text.trim().toLowerCase();
-    setWrong(id !== "" && !UUID.test(id));
-    if (UUID.test(id)) go(["jobs", id]);
+    const wanted = text.trim().toLowerCase();
+    const found = UUID.test(wanted) ? wanted : wanted && listed.find((job) => job.id.endsWith(wanted))?.id;
+    setWrong(wanted !== "" && !found);
+    if (found) go(["jobs", found]);
   }
   return (
     <Field label={t.find} error={wrong ? t.noId : undefined}>
@@ -138,6 +139,8 @@ function useJobs(chosen: JobQuery, key: string): JobList {
   const busy = useRef(false);
   const shown = useRef(items);
   shown.current = items;
+  const tail = useRef(cursor);
+  tail.current = cursor;
   const reader = useRef(new AbortController());
   const whose = [key, product.value, token.value, turn] as const;
 
@@ -267,7 +270,8 @@ function useJobs(chosen: JobQuery, key: string): JobList {
     busy.current = true;
     jobs.list({ ...filters, cursor }, signal)
       .then((page) => {
-        if (signal.aborted) return;
+        // where the list has begun anew, there is something between its end and this page
+        if (signal.aborted || tail.current !== cursor) return;
         setItems((old) => [...old, ...without(page.items, old)]);
         setCursor(page.nextCursor ?? null);
       })

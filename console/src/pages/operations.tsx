@@ -20,11 +20,11 @@ const LETTERS = 50;
 
 export function OperationsPage() {
   const dependencies = useLoaded((abort) => operations.dependencies(abort), [], LOOK_MS);
-  if (dependencies.problem?.status === 403) {
+  if (dependencies.problem?.isRefusal) {
     return (
       <>
         <div class="page-head"><h1>{t.title}</h1></div>
-        <Failed problem={dependencies.problem}><p>{t.notAllowed}</p></Failed>
+        <Failed problem={dependencies.problem}>{dependencies.problem.status === 403 ? <p>{t.notAllowed}</p> : null}</Failed>
       </>
     );
   }

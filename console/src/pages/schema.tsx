@@ -31,7 +31,7 @@ function Browser({ schema }: { schema: Schema }) {
         <a class="button" href={href(["connections"])}>{texts.common.back}</a>
       </div>
       {schema.type === "MONGODB" ? <p class="faint">{t.inferred}</p> : null}
-      {schema.tables.length === 0 ? <Empty title={t.noTables}><p>{t.noTablesText}</p></Empty> : (
+      {schema.tables.length === 0 ? <Empty title={t.noTables}><p>{t.noTablesText} <a href={href(["connections", schema.id, "edit"])}>{t.noTablesEdit}</a></p></Empty> : (
         <div class="split">
           <section aria-label={t.tables(found.length, schema.tables.length)}>
             <Field label={t.searchTables}>

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "../api/http";
+import { tokenRefused } from "../session";
 import { texts } from "../texts";
 import { useShown } from "./load";
 
@@ -105,6 +106,7 @@ export function Failed({ problem, children }: { problem: Problem; children?: Com
       ) : null}
       {problem.retryAfter ? <p>{texts.problem.retry(problem.retryAfter)}</p> : null}
       <p class="faint">{problem.code}</p>
+      {problem.status === 401 ? <Button onClick={() => { tokenRefused.value = true; }}>{texts.app.enterToken}</Button> : null}
       {children}
     </div>
   );

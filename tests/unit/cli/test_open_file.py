@@ -81,6 +81,7 @@ def test_a_consumers_keys_come_before_the_services(open_file: Command) -> None:
 def test_the_data_folders_own_key_opens_it(open_file: Command, tmp_path: Path) -> None:
     assert open_file({})[2] == (
         "fetcher: APP_ENC_KEY: not set, and fetcher-data holds no key of its own\n"
+        "fetcher: FETCHER_EXTERNAL_HMAC_KEY and FETCHER_STORAGE_KEY: not set either\n"
     )
     assert not (tmp_path / "fetcher-data").exists()
     (tmp_path / "fetcher-data").mkdir()
