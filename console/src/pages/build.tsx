@@ -42,7 +42,8 @@ export function BuildPage() {
   useEffect(() => setOpen(wanted), [wanted]);
   const databaseOf = (source: string) => schemas[source]?.type ?? list.value?.find((each) => each.configName === source)?.type;
   const tableOf = (source: string, table: string) => schemas[source]?.tables.find((each) => each.name === table);
-  const lacksProduct = sources.length > 0 && String(metadata["source"] ?? "").trim() === "";
+  const named = metadata["source"] ?? "";
+  const lacksProduct = sources.length > 0 && typeof named === "string" && named.trim() === "";
   const wrongFilters = fieldsOfWrong(dataRequest.filters ?? {}, (source, table) => kindsOf(tableOf(source, table), databaseOf(source)));
   const keep = (schema: Schema) => setSchemas((all) => Object.assign(copyOf({}), all, { [schema.configName]: schema }));
 

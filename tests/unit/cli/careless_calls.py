@@ -4,6 +4,8 @@ import ast
 from collections.abc import Iterator
 
 PRINTERS = frozenset({"print", "echo", "secho"})
+OURS = frozenset({"write_bytes"})
+"""Of fetcher.cli.output: a path has a method of that name."""
 RICH = frozenset({"Table", "Panel", "Markdown", "Tree", "Rule", "Columns", "Syntax", "Prompt"})
 FILLERS = frozenset({"add_row", "add_column", "add_task"})
 STREAMS = frozenset({"stdout", "stderr"})
@@ -27,7 +29,7 @@ class _Judged:
 
     def is_careless(self, call: ast.Call) -> bool:
         if isinstance(call.func, ast.Name):
-            return call.func.id in PRINTERS | RICH
+            return call.func.id in PRINTERS | RICH | OURS
         if not isinstance(call.func, ast.Attribute):
             return False
         owners = set(_names(call.func.value))

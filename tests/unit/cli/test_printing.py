@@ -159,6 +159,8 @@ def test_a_step_of_the_demo_is_shown() -> None:
         ("sys.stdout.write(name)", False),
         ("sys.stderr.buffer.write(name)", False),
         ("typer.echo(name)", False),
+        ("write_bytes(name)", False),
+        ("path.write_bytes(name)", True),
     ],
 )
 def test_what_prints_is_told_apart(line: str, is_plain: bool) -> None:
@@ -176,9 +178,10 @@ def test_commands_print_by_these_means_alone() -> None:
     }
     # seen to above: byte by byte where no terminal is
     assert found == {
-        "result_opening.py: sys.stdout.buffer.write(chunk)",
-        "result_opening.py: sys.stdout.buffer.write(visible_in_json(text).encode())",
+        "result_opening.py: write_bytes(chunk)",
+        "result_opening.py: write_bytes(visible_in_json(text).encode())",
         # what printing itself prints to, and a constant text ahead of its import
         "output.py: sys.stdout.write(text)",
+        "output.py: sys.stdout.buffer.write(content)",
         "__init__.py: print('fetcher: interrupted', file=sys.stderr)",
     }
