@@ -90,7 +90,7 @@ def open_sealed_file(
         complain(f"{COMMAND}: {file}: {failed.strerror}")
         return EXIT_FAILED
     if opened is None:
-        complain(f"{COMMAND}: sealed by a former key, which opens nothing any more")
+        complain(f"{COMMAND}: its key is a former one, ended by APP_ENC_KEY_PREVIOUS_UNTIL")
         return EXIT_FAILED
     return write_or_complain(COMMAND, opened, output)
 

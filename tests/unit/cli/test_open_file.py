@@ -91,7 +91,7 @@ def test_the_data_folders_own_key_opens_it(open_file: Command, tmp_path: Path) -
 
 def test_former_keys_whose_time_is_over_open_nothing(open_file: Command) -> None:
     ended = FORMER | {"APP_ENC_KEY_PREVIOUS_UNTIL": "2020-12-31"}
-    over = "open-file: sealed by a former key, which opens nothing any more\n"
+    over = "open-file: its key is a former one, ended by APP_ENC_KEY_PREVIOUS_UNTIL\n"
     assert open_file(ended) == (1, b"", over)
 
 
